@@ -13,6 +13,8 @@ from services.gateway.auth.follow_keys import FollowKeys
 from services.gateway.auth.identity import Identity
 from services.gateway.auth.key_ring import KeyRing
 from services.gateway.auth.request_counts import WrongKeys
+from services.gateway.auth.sessions import Sessions
+from services.gateway.auth.settings_keys import SettingsKeys
 from services.gateway.backends.calls import RESULTS, SCHEDULER, Results, Scheduler
 from services.gateway.backends.health import BackendHealth
 from services.gateway.grpc_proxy.forwarded_services import ForwardedService, public_services
@@ -69,7 +71,7 @@ def make_topics(settings: GatewaySettings, connections: Connections) -> Topics:
     )
     ring = KeyRing(clock=SystemClock(), pepper=Pepper(caller_key=usable_caller_key(settings.caller_key)))
     admission = Admission(
-        identity=Identity(api_keys=settings.api_keys, operators=settings.operators, ring=ring),
+        identity=_identity(settings, ring),
         keys=FollowKeys(ring=ring, scheduler=scheduler),
         limit=RequestLimit(scheduler=scheduler, clock=SystemClock()),
         slots=_call_slots(settings),
@@ -90,6 +92,14 @@ def make_topics(settings: GatewaySettings, connections: Connections) -> Topics:
     )
     forwarded = public_services(connections.scheduler, connections.results, admission)
     return Topics(forwarded=forwarded, http=http, health=health)
+
+
+def _identity(settings: GatewaySettings, ring: KeyRing) -> Identity:
+    """Codes of sessions and of keys in the settings are of a kind of their own."""
+    pepper = Pepper(caller_key=usable_caller_key(settings.caller_key), purpose=b"sessions")
+    of_settings = SettingsKeys(api_keys=settings.api_keys, operators=settings.operators, pepper=pepper)
+    sessions = Sessions(keys=of_settings, ring=ring, pepper=pepper, clock=SystemClock())
+    return Identity(settings=of_settings, ring=ring, sessions=sessions)
 
 
 def _page_parts(scheduler: Scheduler, results: Results) -> PageParts:

@@ -30,13 +30,15 @@ class Role(ContractEnum):
 class Caller:
     """The user who makes a request. `is_verified`: an API key proved the name.
 
-    `key_id` is that of a stored key; one in the settings of the gateway has none.
+    `key_id` is that of a stored key; one in the settings of the gateway has none. `session_id` is that of a
+    browser's session.
     """
 
     name: str = LOCAL_USER
     role: Role = Role.RUNNER
     is_verified: bool = False
     key_id: str = ""
+    session_id: str = ""
 
     @property
     def is_operator(self) -> bool:

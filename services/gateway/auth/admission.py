@@ -131,10 +131,10 @@ class Admission:
     slots: CallSlots
     wrong_keys: WrongKeys
 
-    async def caller_of(self, headers: Mapping[str, str], address: str) -> Caller:
+    async def caller_of(self, headers: Mapping[str, str], address: str, session: str = "") -> Caller:
         """Raises what `Identity.caller_of` does, and `TooManyWrongKeys` for the next unknown key."""
         try:
-            return self.identity.caller_of(headers)
+            return self.identity.caller_of(headers, session)
         except KeyUnknown:
             self.wrong_keys.count(address)
             if not is_stored_key(headers):

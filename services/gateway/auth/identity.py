@@ -6,77 +6,54 @@ the name in X-Proctor-User, else of `local`, and an operator's: this is the sing
 gRPC calls carry the same names in their metadata.
 """
 
-import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends
-from pydantic import SecretStr
 from starlette.requests import Request
 
 from proctor.values.names.user import LOCAL_USER, Caller, Role, is_user_name
 from services.common.api_keys import id_of_key
 from services.common.clock import Clock
 from services.gateway.auth.key_ring import KeyRing
-from services.gateway.http.errors import (
-    InvalidUserName,
-    KeyMissing,
-)
+from services.gateway.auth.sessions import Sessions
+from services.gateway.auth.settings_keys import SettingsKeys
+from services.gateway.http.errors import InvalidUserName, KeyMissing, KeyUnknown, SessionOver
 
 USER_HEADER = "X-Proctor-User"
 # Metadata with this suffix holds bytes, and so can hold characters that are not ASCII.
 _BINARY_SUFFIX = "-bin"
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredUser:
-    """A user who has an API key."""
-
-    name: str
-    is_operator: bool
-
-
 class Identity:
-    """Finds the caller by the API key and headers of a call."""
+    """Finds the caller by the API key and headers of a call, or by the session of a browser."""
 
-    def __init__(
-        self, api_keys: Mapping[str, SecretStr], operators: Collection[str] = (), *, ring: KeyRing
-    ) -> None:
-        """`api_keys` maps the name of a user to its key; `operators` are some of these users."""
-        self._api_keys = api_keys
+    def __init__(self, *, settings: SettingsKeys, ring: KeyRing, sessions: Sessions) -> None:
+        self.settings = settings
+        self.sessions = sessions
         self._ring = ring
-        self._operators = frozenset(operators)
 
-    @property
-    def users(self) -> Sequence[ConfiguredUser]:
-        """All holders of keys by name, never their keys; none where no keys are configured."""
-        return [ConfiguredUser(name, name in self._operators) for name in sorted(self._api_keys)]
+    def caller_of(self, headers: Mapping[str, str], session: str = "") -> Caller:
+        """`headers` are case-insensitive. A key in them is taken before the session.
 
-    def caller_of(self, headers: Mapping[str, str]) -> Caller:
-        """`headers` are case-insensitive.
-
-        Raises `KeyMissing`, `KeyUnknown`, `KeysOutdated` or `InvalidUserName`.
+        Raises `KeyMissing`, `KeyUnknown`, `KeysOutdated`, `SessionOver` or `InvalidUserName`.
         """
         presented = _presented_key(headers)
-        if self._api_keys:
+        if self.settings:
             if not presented:
-                raise KeyMissing
-            if (name := self._key_holder(presented)) is not None:
-                role = Role.OPERATOR if name in self._operators else Role.RUNNER
-                return Caller(name, role, is_verified=True)
-            return self._ring.caller_of(presented)
+                if not session:
+                    raise KeyMissing
+                return self.sessions.caller_of(session)
+            return self.settings.holder(presented) or self._ring.caller_of(presented)
         if is_stored_key(headers):
             return self._ring.caller_of(presented)
+        if session and not presented:
+            # One of another gateway at this host says nothing here.
+            with suppress(KeyUnknown, SessionOver):
+                return self.sessions.caller_of(session)
         return Caller(_given_name(headers) or LOCAL_USER, Role.OPERATOR)
-
-    def _key_holder(self, presented: str) -> str | None:
-        for name, key in self._api_keys.items():
-            # Compared in constant time, so that the time does not show how much of a key is right.
-            if secrets.compare_digest(presented.encode(), key.get_secret_value().encode()):
-                return name
-        return None
 
 
 def headers_of(metadata: Iterable[tuple[str, str | bytes]]) -> Mapping[str, str]:

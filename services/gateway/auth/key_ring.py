@@ -37,6 +37,8 @@ class KeyRing:
         self._pepper = pepper
         self._keys: dict[str, HeldKey] = {}
         self._heard_at: float | None = None
+        # Sessions that were ended before their time, and until when.
+        self._ended: dict[str, float] = {}
         self._noted_at: dict[str, float] = {}
         self._used: set[str] = set()
         self._calls: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)
@@ -49,6 +51,24 @@ class KeyRing:
         # Compared in constant time, so that the time does not show how much of a code is right.
         if key_id is None or key is None or not hmac.compare_digest(self._pepper.code(presented), key.code):
             raise KeyUnknown
+        return self._used_by(key_id, key)
+
+    def holder(self, key_id: str) -> Caller | None:
+        """The holder of a key that was checked before; None once it has ended. Raises `KeysOutdated`."""
+        key = self._taken(key_id)
+        return self._used_by(key_id, key) if key else None
+
+    def is_ended(self, session_id: str) -> bool:
+        return session_id in self._ended
+
+    def end_session(self, session_id: str, lasts_seconds: float) -> None:
+        """The session would have lasted so long: it is remembered until then."""
+        now = self._clock.monotonic()
+        self._ended = {each: until for each, until in self._ended.items() if until > now}
+        self._ended[session_id] = now + lasts_seconds
+        _end_in(0, self._calls.get(session_id, ()))
+
+    def _used_by(self, key_id: str, key: HeldKey) -> Caller:
         self._note_use(key_id)
         return Caller(key.user, key.role, is_verified=True, key_id=key_id)
 
@@ -86,31 +106,32 @@ class KeyRing:
                 self._keys.pop(each.key_id, None)
                 self._noted_at.pop(each.key_id, None)
             _end_in(ends_in, self._calls.get(each.key_id, ()))
+        for session in changes.sessions:
+            self.end_session(session.session_id, session.ends_in.ToTimedelta().total_seconds())
         self.version = changes.version
         if not changes.has_more:
             self._heard_at = now
 
     @asynccontextmanager
     async def while_taken(self, caller: Caller) -> AsyncIterator[None]:
-        """Ends what is inside when the key of its caller does. Raises `KeyUnknown` then."""
+        """Ends what is inside when the key or the session of its caller does. Raises `KeyUnknown` then."""
+        proofs = [each for each in (caller.key_id, caller.session_id) if each]
         key = self._keys.get(caller.key_id)
-        if key is None:
-            yield
-            return
-        calls = self._calls[caller.key_id]
-        call = asyncio.timeout(key.ends_at - self._clock.monotonic())
+        call = asyncio.timeout(key.ends_at - self._clock.monotonic() if key else None)
         try:
             async with call:
-                calls.add(call)
+                for each in proofs:
+                    self._calls[each].add(call)
                 yield
         except TimeoutError:
             if call.expired():
                 raise KeyUnknown from None
             raise
         finally:
-            calls.discard(call)
-            if not calls:
-                self._calls.pop(caller.key_id, None)
+            for each in proofs:
+                self._calls[each].discard(call)
+                if not self._calls[each]:
+                    del self._calls[each]
 
 
 def _end_in(seconds: float, calls: Iterable[asyncio.Timeout]) -> None:

@@ -34,6 +34,10 @@ class KeyUnknown(GatewayError, kind=ErrorKind.UNAUTHENTICATED, reason="UNAUTHENT
     """This API key is unknown, revoked or over; use one that the operator gave."""
 
 
+class SessionOver(GatewayError, kind=ErrorKind.UNAUTHENTICATED, reason="UNAUTHENTICATED"):
+    """The session is over; sign in again."""
+
+
 class KeysOutdated(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
     """Whether this API key is still valid cannot be known while the scheduler is away; try again soon."""
 

@@ -34,7 +34,6 @@ PROBES = frozenset({"/healthz", "/readyz"})
 
 DOCS = "/docs"
 ASSETS = "/assets"
-KEY_COOKIE = "proctor_key"
 _APIS = ("/api/", f"{ADMIN}/", f"{OPENAI}/")
 _STATIC = (DOCS, "/openapi.json", f"{ASSETS}/")
 

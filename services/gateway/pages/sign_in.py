@@ -1,4 +1,4 @@
-"""Signing in with an API key, which the browser keeps in a cookie that no script reads."""
+"""Signing in with an API key, which begins a session: the browser keeps that, and never the key."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -6,14 +6,16 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
-from services.common.errors import DomainError
+from proctor.v1.access_service_pb2 import EndSessionRequest
+from services.common.errors import DependencyUnavailable, DomainError
 from services.gateway.auth.admission import Admission
+from services.gateway.auth.session_cookies import forget_session, keep_session, session_of
+from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.error_handlers import problem_of
-from services.gateway.http.paths import KEY_COOKIE
+from services.gateway.http.errors import KeyUnknown, SessionOver
 from services.gateway.pages.page import Notice, PageOf, carried, is_own_path
 
-# A key has no end of its own, so the browser forgets it after a month.
-_KEPT_SECONDS = 30 * 24 * 3600
+_ONLY_HERE = "This browser is signed out. Other gateways do not know it: the scheduler is away."
 
 router = APIRouter(include_in_schema=False)
 
@@ -47,25 +49,28 @@ async def sign_in(
             "sign_in", SignInView(error.message, next), status=problem_of(error, request.url.path).status
         )
     response = page.go(next if is_own_path(next) else "/", Notice(f"You are signed in as {caller.name}."))
-    if not caller.is_verified:
-        # Without keys any text is right, also one that no cookie can hold.
-        return response
-    # Behind a proxy with TLS only the browser says so.
-    is_secure = request.headers.get("origin", "").startswith("https:") or request.url.scheme == "https"
-    response.set_cookie(
-        KEY_COOKIE,
-        key.strip(),
-        max_age=_KEPT_SECONDS,
-        httponly=True,
-        samesite="lax",
-        secure=is_secure,
-        path="/",
-    )
+    # Without keys any text is right, and begins no session.
+    if caller.is_verified:
+        keep_session(response, request, admission.identity.sessions.begin(caller))
     return response
 
 
 @router.post("/sign-out")
-async def sign_out(page: PageOf) -> Response:
-    response = page.go("/sign-in", Notice("You are signed out."))
-    response.delete_cookie(KEY_COOKIE, path="/")
+async def sign_out(request: Request, page: PageOf, scheduler: SchedulerCalls) -> Response:
+    admission: Admission = request.app.state.admission
+    notice = Notice("You are signed out.")
+    try:
+        session = admission.identity.sessions.read(session_of(request))
+        lasts = admission.identity.sessions.left_of(session)
+        admission.keys.ring.end_session(session.session_id, lasts.total_seconds())
+        ended = EndSessionRequest(session_id=session.session_id)
+        ended.ends_in.FromTimedelta(lasts)
+        await scheduler.access.EndSession(ended)
+    except (KeyUnknown, SessionOver):
+        # There is none to end.
+        pass
+    except DependencyUnavailable:
+        notice = Notice(_ONLY_HERE, is_problem=True)
+    response = page.go("/sign-in", notice)
+    forget_session(response)
     return response

@@ -19,11 +19,12 @@ from services.common.structured_logs import get_logger
 from services.common.traces import TRACEPARENT, SpanKind, is_tracing, span
 from services.gateway.auth.admission import STREAMED_BYTES, Admission
 from services.gateway.auth.permissions import route_permission
+from services.gateway.auth.session_cookies import renewing_session, session_of
 from services.gateway.backends.calls import calling_for
 from services.gateway.grpc_proxy.message_reads import READ_SECONDS
 from services.gateway.http.error_handlers import asks_for_page, problem_of, problem_response
 from services.gateway.http.errors import KeyUnknown
-from services.gateway.http.paths import KEY_COOKIE, METHODS, PROBES, READING_METHODS, is_page
+from services.gateway.http.paths import METHODS, PROBES, READING_METHODS, is_page
 from services.gateway.metrics import HTTP_IN_PROGRESS, HTTP_SECONDS
 from services.gateway.server.bounded_requests import PartCount
 
@@ -125,8 +126,10 @@ class AdmittedRequests:
                 problem = problem_of(error, scope["path"], is_page_wanted=asks_for_page(scope))
                 await problem_response(problem)(scope, receive, send)
                 return
-            serve = self._socket if scope["type"] == "websocket" else self._app
-            await serve(scope, receive, send)
+            if scope["type"] == "websocket":
+                await self._socket(scope, receive, send)
+            else:
+                await self._app(scope, receive, renewing_session(scope, send))
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A socket may stay open for days: it is closed when the key of its caller ends."""
@@ -146,8 +149,11 @@ class AdmittedRequests:
                 held.enter_context(public.admitted_peer(address, self._held_bytes(scope)))
             return
         admission = self._admissions[scope["type"]]
-        caller = await admission.caller_of(with_page_key(scope), address)
+        session = page_session(scope)
+        caller = await admission.caller_of(Headers(scope=scope), address, session)
         scope["state"]["caller"] = caller
+        if caller.session_id:
+            scope["state"]["renewed_session"] = admission.identity.sessions.renewed(session)
         await held.enter_async_context(admission.admitted(caller, permission, self._held_bytes(scope)))
         held.enter_context(calling_for(caller))
 
@@ -228,18 +234,17 @@ class RequestLog:
             log.info("http request", status=status or 500, ms=milliseconds, **facts)
 
 
-def with_page_key(scope: Scope) -> Mapping[str, str]:
-    """The headers, with the key of the sign-in cookie for requests of pages and for reads.
+def page_session(scope: Scope) -> str:
+    """The session in the cookie, for requests of pages and for reads; "" where a key is sent.
 
     `TrustedSources` has refused changes and sockets of foreign pages before.
     """
     headers = Headers(scope=scope)
     if "x-api-key" in headers or "authorization" in headers:
-        return headers
+        return ""
     if not is_page(scope["path"]) and _method(scope) not in READING_METHODS:
-        return headers
-    key = HTTPConnection(scope).cookies.get(KEY_COOKIE)
-    return MutableHeaders(raw=[*headers.raw, (b"x-api-key", key.encode())]) if key else headers
+        return ""
+    return session_of(HTTPConnection(scope))
 
 
 def _method(scope: Scope) -> str:

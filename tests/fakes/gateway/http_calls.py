@@ -5,6 +5,7 @@ from typing import Any
 
 import aiohttp
 
+from services.gateway.auth.session_cookies import PLAIN_COOKIE
 from tests.fakes.gateway.described_answers import Answer, Description
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
@@ -29,3 +30,18 @@ async def _description(harness: GatewayHarness, session: aiohttp.ClientSession) 
         async with session.get(f"{harness.http}/openapi.json") as response:
             _descriptions.append(Description(json.loads(await response.text())))
     return _descriptions[0]
+
+
+async def session_cookie(harness: GatewayHarness, key: str) -> str:
+    """The cookie of a browser that has signed in with a key, as it sends it."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(
+            f"{harness.http}/sign-in",
+            data={"key": key},
+            headers={"Origin": harness.http},
+            allow_redirects=False,
+        ) as answer,
+    ):
+        cookies = answer.headers.getall("Set-Cookie")
+        return next(each.partition(";")[0] for each in cookies if each.startswith(f"{PLAIN_COOKIE}="))

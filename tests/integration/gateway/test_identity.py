@@ -30,6 +30,8 @@ from services.common.clock import SystemClock
 from services.common.grpc.caller import caller_of
 from services.gateway.auth.identity import Identity
 from services.gateway.auth.key_ring import KeyRing
+from services.gateway.auth.sessions import Sessions
+from services.gateway.auth.settings_keys import SettingsKeys
 from services.gateway.http.errors import InvalidUserName
 from services.gateway.settings import GatewaySettings
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
@@ -136,7 +138,9 @@ async def test_name_that_is_none_is_refused_over_grpc(keyless: GatewayHarness, n
 
 
 def test_name_that_is_no_utf8_is_refused() -> None:
-    identity = Identity({}, ring=KeyRing(SystemClock(), Pepper(b"any")))
+    clock, pepper = SystemClock(), Pepper(b"any")
+    settings, ring = SettingsKeys({}, pepper=pepper), KeyRing(clock, pepper)
+    identity = Identity(settings=settings, ring=ring, sessions=Sessions(settings, ring, pepper, clock))
     with pytest.raises(InvalidUserName, match="of UTF-8"):
         identity.caller_of({"x-proctor-user": b"Zo\xeb".decode("latin-1")})
 

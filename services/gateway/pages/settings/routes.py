@@ -16,7 +16,8 @@ from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.values.providers.remote_providers import REMOTE_PROVIDERS
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.models import SourceShown
-from services.gateway.auth.identity import CallerOf, ConfiguredUser, Identity, Now
+from services.gateway.auth.identity import CallerOf, Identity, Now
+from services.gateway.auth.settings_keys import ConfiguredUser
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.backends.health import BackendHealth
 from services.gateway.http.presentation import present
@@ -54,7 +55,6 @@ class SettingsView:
     user: str
     is_operator: bool
     users: Sequence[ConfiguredUser]
-    # With a key that the browser keeps.
     theme: str
     health: Mapping[str, str]
     sources: Sequence[PoolRow]
@@ -79,7 +79,7 @@ async def show_settings(
     view = SettingsView(
         user=caller.name,
         is_operator=caller.is_operator,
-        users=identity.users,
+        users=identity.settings.users,
         theme=theme_of(request),
         health=states,
         sources=_pools(listed),

@@ -12,10 +12,10 @@ from proctor.v1 import queue_service_pb2_grpc as queue_grpc
 from services.common.clock import Clock
 from services.gateway.auth import request_counts
 from services.gateway.auth.request_counts import RequestCounts, WrongKeys
+from services.gateway.auth.session_cookies import PLAIN_COOKIE
 from services.gateway.http.errors import TooManyWrongKeys
-from services.gateway.http.paths import KEY_COOKIE
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
-from tests.fakes.gateway.http_calls import call
+from tests.fakes.gateway.http_calls import call, session_cookie
 from tests.fakes.scheduler.surroundings import SetClock
 
 ALICE = "secret-key-of-alice"
@@ -41,7 +41,8 @@ async def at_rest(harness: GatewayHarness, key: str) -> int:
 
 
 async def by_cookie(harness: GatewayHarness, key: str) -> int:
-    return (await call(harness, "GET", QUEUE, headers={"Cookie": f"{KEY_COOKIE}={key}"}))[0]
+    cookie = await session_cookie(harness, key) if key == ALICE else f"{PLAIN_COOKIE}={key}"
+    return (await call(harness, "GET", QUEUE, headers={"Cookie": cookie}))[0]
 
 
 async def at_sign_in(harness: GatewayHarness, key: str) -> int:

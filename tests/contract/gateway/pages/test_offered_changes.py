@@ -7,11 +7,11 @@ import pytest
 from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.v1 import run_pb2
-from services.gateway.http.paths import KEY_COOKIE
 from tests.contract.gateway.pages.shown_pages import RUN_ID, Shown, running, show, summary_of
 from tests.fakes.gateway.dataset_runs import DATASET
 from tests.fakes.gateway.dataset_service import stored_dataset
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
+from tests.fakes.gateway.http_calls import session_cookie
 
 KEYS = {"alice": "secret-key-of-alice", "bob": "secret-key-of-bob", "olga": "secret-key-of-olga"}
 BATCH = f"batch_{0:032x}"
@@ -35,7 +35,7 @@ async def keyed() -> AsyncIterator[GatewayHarness]:
 
 
 async def as_user(harness: GatewayHarness, user: str, path: str) -> Shown:
-    shown = await show(harness, path, headers={"Cookie": f"{KEY_COOKIE}={KEYS[user]}"})
+    shown = await show(harness, path, headers={"Cookie": await session_cookie(harness, KEYS[user])})
     assert shown.status == 200
     return shown
 
@@ -58,7 +58,7 @@ async def test_figures_that_are_missing_are_computed_by_operators(keyed: Gateway
     keyed.results.summaries[RUN_ID].problems.append("Figures were not computed: it failed 3 times.")
     assert button not in (await as_user(keyed, "alice", f"/runs/{RUN_ID}")).html
     assert button in (await as_user(keyed, "olga", f"/runs/{RUN_ID}")).html
-    headers = {"Cookie": f"{KEY_COOKIE}={KEYS['olga']}", "Origin": keyed.http}
+    headers = {"Cookie": await session_cookie(keyed, KEYS["olga"]), "Origin": keyed.http}
     done = await show(keyed, f"/runs/{RUN_ID}/reclose", method="POST", headers=headers)
     assert (done.headers["Location"], keyed.results.reclosed) == (f"/runs/{RUN_ID}", [RUN_ID])
 

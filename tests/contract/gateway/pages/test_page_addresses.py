@@ -8,6 +8,7 @@ from proctor.v1 import run_pb2
 from services.common.errors import ErrorKind
 from tests.contract.gateway.pages.shown_pages import RUN_ID, Shown, running, show, summary_of
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
+from tests.fakes.gateway.http_calls import session_cookie
 from tests.fakes.refusals import refused
 
 PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
@@ -105,7 +106,8 @@ async def test_long_addresses_are_carried_by_the_forms_of_a_page(length: int) ->
         body = urlencode({"key": "secret-key-of-alice", "next": expected})
         done = await show(keyed, "/sign-in", method="POST", headers=own, body=body)
         assert (done.status, done.headers["Location"]) == (303, expected)
-        page = await show(keyed, address, headers={"Cookie": "proctor_key=secret-key-of-alice"})
+        cookie = await session_cookie(keyed, "secret-key-of-alice")
+        page = await show(keyed, address, headers={"Cookie": cookie})
         assert hidden(page, "back") == [expected]
         body = urlencode({"theme": "dark", "back": expected})
         done = await show(keyed, "/theme", method="POST", headers=own, body=body)

@@ -1,0 +1,57 @@
+"""The cookie that holds the session of a browser."""
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+from starlette.types import Message, Scope, Send
+
+from services.gateway.auth.sessions import LIFETIME
+
+# Browsers take the first one by TLS only, and from this very host: no page of a neighbouring name can set it.
+SECURE_COOKIE = "__Host-proctor_session"
+PLAIN_COOKIE = "proctor_session"
+
+
+def session_of(request: HTTPConnection) -> str:
+    """The text of the session; "" for none."""
+    return request.cookies.get(SECURE_COOKIE) or request.cookies.get(PLAIN_COOKIE, "")
+
+
+def is_secure(request: HTTPConnection) -> bool:
+    """Behind a proxy with TLS only the browser says so: by Origin, or by the cookie that it has."""
+    by_origin = request.headers.get("origin", "").startswith("https:")
+    return by_origin or request.url.scheme == "https" or SECURE_COOKIE in request.cookies
+
+
+def keep_session(response: Response, request: HTTPConnection, text: str) -> None:
+    secure = is_secure(request)
+    response.set_cookie(
+        SECURE_COOKIE if secure else PLAIN_COOKIE,
+        text,
+        max_age=int(LIFETIME.total_seconds()),
+        httponly=True,
+        samesite="lax",
+        secure=secure,
+        path="/",
+    )
+
+
+def forget_session(response: Response) -> None:
+    response.delete_cookie(SECURE_COOKIE, path="/", secure=True, httponly=True, samesite="lax")
+    response.delete_cookie(PLAIN_COOKIE, path="/", httponly=True, samesite="lax")
+
+
+def renewing_session(scope: Scope, send: Send) -> Send:
+    """Adds the cookie of a session that goes on to the response of the request which renewed it."""
+    text = scope["state"].get("renewed_session", "")
+    if not text:
+        return send
+
+    async def with_cookie(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            kept = Response()
+            keep_session(kept, HTTPConnection(scope), text)
+            MutableHeaders(scope=message).append("Set-Cookie", kept.headers["Set-Cookie"])
+        await send(message)
+
+    return with_cookie

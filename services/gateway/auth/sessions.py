@@ -1,0 +1,114 @@
+"""Sessions of browsers: a signed text in a cookie, in the place of a key.
+
+It names its key, and ends with it. Every replica of the gateway can check it, and hears of each session that
+was ended before its time.
+"""
+
+import base64
+import hmac
+import json
+import secrets
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from proctor.values.names.user import Caller
+from services.common.api_keys import Pepper
+from services.common.clock import Clock
+from services.gateway.auth.key_ring import KeyRing
+from services.gateway.auth.settings_keys import SettingsKeys
+from services.gateway.http.errors import KeyUnknown, SessionOver
+
+# Without a request a session lasts so long; a request renews it, up to the longest time from its begin.
+LIFETIME = timedelta(hours=12)
+LONGEST = timedelta(days=7)
+_RENEWED_AFTER = timedelta(hours=1)
+# That of a user with the longest name.
+MAX_CHARACTERS = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """`key` is the id of a stored key, or the code of the one that the settings give `user`.
+
+    Times are seconds since 1970.
+    """
+
+    session_id: str
+    user: str
+    key: str
+    is_stored: bool
+    began: int
+    renewed: int
+
+    @property
+    def ends(self) -> int:
+        last = self.began + int(LONGEST.total_seconds())
+        return min(self.renewed + int(LIFETIME.total_seconds()), last)
+
+
+class Sessions:
+    """Begins, reads and renews sessions."""
+
+    def __init__(self, keys: SettingsKeys, ring: KeyRing, pepper: Pepper, clock: Clock) -> None:
+        self._keys = keys
+        self._ring = ring
+        self._pepper = pepper
+        self._clock = clock
+
+    def begin(self, caller: Caller) -> str:
+        """The text of a new session of a caller whose key was checked."""
+        now = self._now()
+        key = caller.key_id or self._keys.code_of(caller.name)
+        session_id = secrets.token_urlsafe(16)
+        return self._signed(Session(session_id, caller.name, key, bool(caller.key_id), now, now))
+
+    def read(self, text: str) -> Session:
+        """Raises `KeyUnknown` for what no gateway has written, and `SessionOver`."""
+        content, _, code = text[:MAX_CHARACTERS].rpartition(".")
+        if not hmac.compare_digest(_packed(self._pepper.code(content)).encode(), code.encode()):
+            raise KeyUnknown
+        session = Session(*json.loads(base64.urlsafe_b64decode(content)))
+        if self._now() >= session.ends or self._ring.is_ended(session.session_id):
+            raise SessionOver
+        return session
+
+    def caller_of(self, text: str) -> Caller:
+        """The holder of the key that the session began with. Raises what `read` does, and `KeysOutdated`."""
+        session = self.read(text)
+        if session.is_stored:
+            caller = self._ring.holder(session.key)
+        else:
+            caller = self._keys.holder_by_code(session.user, session.key)
+        if caller is None:
+            raise SessionOver
+        return replace(caller, session_id=session.session_id)
+
+    def renewed(self, text: str) -> str:
+        """The text of the session as it goes on; "" while that is no other one."""
+        session, now = self.read(text), self._now()
+        if now - session.renewed < _RENEWED_AFTER.total_seconds():
+            return ""
+        return self._signed(replace(session, renewed=now))
+
+    def left_of(self, session: Session) -> timedelta:
+        """The longest time that the session could still last."""
+        return timedelta(seconds=session.began - self._now()) + LONGEST
+
+    def _signed(self, session: Session) -> str:
+        values = (
+            session.session_id,
+            session.user,
+            session.key,
+            session.is_stored,
+            session.began,
+            session.renewed,
+        )
+        content = _packed(json.dumps(values, ensure_ascii=False).encode())
+        return f"{content}.{_packed(self._pepper.code(content))}"
+
+    def _now(self) -> int:
+        return int(self._clock.now().timestamp())
+
+
+def _packed(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).decode()
