@@ -5,6 +5,7 @@ Texts of users and models are shown as they are, without effect on the terminal.
 
 import asyncio
 import json
+import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -138,6 +139,8 @@ def execute(terminal: Terminal, work: Callable[[], Coroutine[Any, Any, ExitCode 
         code = report_error(terminal, error)
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
+        # Python's handler would print a traceback while the interpreter waits for threads to end.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     raise typer.Exit(int(code))
 
 
