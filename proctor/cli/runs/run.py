@@ -123,11 +123,15 @@ def next_commands(run: run_pb2.Run) -> dict[str, str]:
 
 
 def print_next_commands(terminal: Terminal, commands: Mapping[str, str]) -> None:
-    """Prints each command on one line, never folded, so that it can be copied; aligned if there is space."""
+    """Prints each command on one line, never folded, so that it can be copied.
+
+    Purposes stand in a column; one for which there is no space stands below its command.
+    """
     lines = {f"  {program_name()} {command}": purpose for command, purpose in commands.items()}
-    width = terminal.out.width
-    widest = max(map(len, lines))
-    widest = widest if widest + 2 + max(map(len, lines.values())) <= width else 0
+    beside = sorted(lines, key=len)
+    while beside and len(beside[-1]) + 2 + max(len(lines[line]) for line in beside) > terminal.out.width:
+        beside.pop()
+    widest = max(map(len, beside), default=0)
     for line, purpose in lines.items():
-        between = "  " if len(line) + 2 + len(purpose) <= width else "\n      "
+        between = "  " if line in beside else "\n      "
         terminal.out.print(f"{line:{widest}}{between}{purpose}", style="dim", soft_wrap=True)

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from proctor.cli.gateway import api_key, find_gateway, local_stack
 from proctor.cli.options import AsJson, Gateway
 from proctor.cli.program import with_program_name
 from proctor.cli.queue import print_queue
-from proctor.cli.render.table import Cell, table, texts
+from proctor.cli.render.table import Cell, numbers, table, texts
 from proctor.cli.render.terminal import Terminal, execute, report_error, say
 from proctor.cli.render.words import JsonValue, document
 from proctor.cli.stack.child_figures import ChildFigures, read_figures
@@ -125,13 +124,14 @@ def _print_stack(terminal: Terminal, stack: StackState, figures: Mapping[str, Ch
         f"Stack {stack.phase}: http://{stack.gateway_http} (API: /docs), gRPC {stack.gateway_grpc}, "
         f"supervisor {stack.supervisor_pid}",
     )
-    made = Table()
-    for column in ("child", "state", "pid", "restarts", "figures", "log"):
-        made.add_column(column)
-    for name, child in stack.children.items():
-        known = figures.get(name, ChildFigures()).text
-        made.add_row(name, child.state, str(child.pid or ""), str(child.restarts), known, child.log)
-    terminal.out.print(made)
+    rows = (
+        (name, child.state, str(child.pid or ""), str(child.restarts), figures.get(name, ChildFigures()).text)
+        for name, child in stack.children.items()
+    )
+    columns = (*texts("child", "state"), *numbers("pid", "restarts"), *texts("figures"))
+    terminal.out.print(table(terminal.out, columns, rows))
+    folders = dict.fromkeys(str(Path(child.log).parent) for child in stack.children.values())
+    say(terminal.out, f"Logs, one file a child: {', '.join(folders)}")
 
 
 def doctor(as_json: AsJson = False) -> None:

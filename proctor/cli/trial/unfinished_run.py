@@ -25,14 +25,17 @@ class UnfinishedRun:
 
     def request_id(self, order: run_pb2.RunOrder) -> str:
         """That of the same order whose end was not shown, else a new one. Written before anything is sent."""
-        # Another release may resolve the same order in another way.
-        wanted = {"order": order.SerializeToString(deterministic=True).hex(), "release": version(NAME)}
+        if known := self.known_request_id(order):
+            return known
+        request_id = str(uuid.uuid4())
+        write_private(self._file, json.dumps({**_kept(order), "request_id": request_id}))
+        return request_id
+
+    def known_request_id(self, order: run_pb2.RunOrder) -> str:
+        """Empty if the end of the same order was shown, or another was made since."""
         known = self._read()
         request_id = str(known.pop("request_id", ""))
-        if not request_id or known != wanted:
-            request_id = str(uuid.uuid4())
-            write_private(self._file, json.dumps({**wanted, "request_id": request_id}))
-        return request_id
+        return request_id if known == _kept(order) else ""
 
     def forget(self) -> None:
         self._file.unlink(missing_ok=True)
@@ -43,3 +46,8 @@ class UnfinishedRun:
         except (OSError, ValueError):
             return {}
         return known if isinstance(known, dict) else {}
+
+
+def _kept(order: run_pb2.RunOrder) -> dict[str, object]:
+    """Another release may resolve the same order in another way."""
+    return {"order": order.SerializeToString(deterministic=True).hex(), "release": version(NAME)}

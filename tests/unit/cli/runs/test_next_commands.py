@@ -21,6 +21,14 @@ def test_commands_can_be_copied_whole_at_any_width(width: int) -> None:
     assert all(len(line) <= width for line in shown.lines("as a file"))
 
 
+def test_one_long_command_leaves_the_purposes_of_others_in_a_column() -> None:
+    shown = Shown(80)
+    commands = {"runs": "all runs", _EXPORT: "as a file", "models": "those that can be evaluated"}
+    print_next_commands(Terminal(is_json=False, out=shown.console), commands)
+    [runs], [models] = shown.lines("all runs"), shown.lines("those that")
+    assert runs.index("all runs") == models.index("those that")
+
+
 @pytest.mark.parametrize("completed", [0, 7])
 def test_answers_are_offered_where_there_are_some(completed: int) -> None:
     shown, run = Shown(), run_pb2.Run(run_id=RUN, state=run_pb2.RUN_STATE_FAILED)

@@ -10,9 +10,12 @@ ORDER = run_pb2.RunOrder(suite="starter", model="openai/a", limit=3)
 
 
 def test_same_order_has_the_same_id_until_its_end_was_shown(tmp_path: Path) -> None:
+    assert not UnfinishedRun(tmp_path).known_request_id(ORDER)
     first = UnfinishedRun(tmp_path).request_id(ORDER)
+    assert UnfinishedRun(tmp_path).known_request_id(ORDER) == first
     assert UnfinishedRun(tmp_path).request_id(ORDER) == first
     UnfinishedRun(tmp_path).forget()
+    assert not UnfinishedRun(tmp_path).known_request_id(ORDER)
     assert UnfinishedRun(tmp_path).request_id(ORDER) != first
 
 
