@@ -64,6 +64,7 @@ def try_out(options: OrderOptions, stack: StackRequest, terminal: Terminal, *, i
     except (StackError, ClientError) as error:
         return report_error(terminal, error)
     except KeyboardInterrupt:
+        say(terminal.progress, "Stopped before the run began; the same command goes on from here.")
         return ExitCode.INTERRUPTED
     except asyncio.CancelledError:
         return TERMINATED
