@@ -300,8 +300,11 @@ class ListOutcomesResponse(_message.Message):
 
     OUTCOMES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    SEARCHED_SAMPLES_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Empty on the last page."""
+    searched_samples: _builtins.int
+    """Samples that were looked through so far, from the first of the run, where the list is in their order and goes on; otherwise 0."""
     @_builtins.property
     def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.RecordedOutcome]:
         """Ordered by sample and rollout, or as requested."""
@@ -311,10 +314,11 @@ class ListOutcomesResponse(_message.Message):
         *,
         outcomes: _abc.Iterable[_outcome_pb2.RecordedOutcome] | None = ...,
         next_page_token: _builtins.str = ...,
+        searched_samples: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "outcomes", b"outcomes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "outcomes", b"outcomes", "searched_samples", b"searched_samples"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -3,8 +3,10 @@
 from fastapi import APIRouter
 
 from services.gateway.pages import appearance, asset_files, search, sign_in
+from services.gateway.pages.answers import export as answer_files
 from services.gateway.pages.answers import routes as answers
 from services.gateway.pages.batches import routes as batches
+from services.gateway.pages.compare import export as compared_files
 from services.gateway.pages.compare import routes as compare
 from services.gateway.pages.datasets import routes as datasets
 from services.gateway.pages.history import routes as history
@@ -34,10 +36,12 @@ ROUTERS: tuple[APIRouter, ...] = (
     runs.router,
     run_actions.router,
     answers.router,
+    answer_files.router,
     rescoring.router,
     rollouts.router,
     rollout_socket.router,
     compare.router,
+    compared_files.router,
     batches.router,
     datasets.router,
     history.router,

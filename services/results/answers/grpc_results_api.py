@@ -62,7 +62,11 @@ class GrpcResultsApi(results_grpc.ResultsServiceServicer):
         page = await self.list_outcomes.list_page(query)
         to_proto = brief_to_proto if query.is_brief else recorded_to_proto
         outcomes = [to_proto(outcome) for outcome in page.outcomes]
-        return results_pb2.ListOutcomesResponse(outcomes=outcomes, next_page_token=page.next_page_token)
+        return results_pb2.ListOutcomesResponse(
+            outcomes=outcomes,
+            next_page_token=page.next_page_token,
+            searched_samples=page.searched_samples,
+        )
 
 
 def _sort(request: results_pb2.ListOutcomesRequest) -> OutcomeSort | None:

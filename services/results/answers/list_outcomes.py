@@ -55,10 +55,11 @@ _SORTED_WINDOW_BYTES = 4 * WINDOW_BYTES
 
 @dataclass(frozen=True, slots=True)
 class ListedPage:
-    """No token on the last page."""
+    """No token on the last page. `searched_samples`: those looked through, if more follow in their order."""
 
     outcomes: list[ListedOutcome]
     next_page_token: str = ""
+    searched_samples: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,8 @@ class ListOutcomes:
             after = ranked[len(fitting) - 1]
         scored = await self.answers.read(query.run_id, fitting, is_brief=query.is_brief)
         token = "" if after is None else _token(query.sort, after)
-        return ListedPage(await self._beside_samples(record.plan, scored), token)
+        searched = 0 if after is None or query.sort else after[1][0] + 1
+        return ListedPage(await self._beside_samples(record.plan, scored), token, searched)
 
     async def _found(
         self, plan: RunPlan, page: OutcomePage, wanted: OutcomeFilter

@@ -6,7 +6,7 @@ import io
 import pytest
 
 from proctor.values.plain import csv_safe
-from services.gateway.pages.csv_file import csv_file
+from services.gateway.pages.table_files import csv_file
 
 BEGINS = "=+-@\t\r\n＝＋－＠"
 

@@ -38,27 +38,31 @@ _DONE = {
 
 @router.get("/{job_id}/results")
 async def show_answers(
+    *,
     page: PageOf,
     scheduler: SchedulerCalls,
     results: ResultsCalls,
     job_id: JobId,
     filters: Annotated[OutcomeFilters, Depends()],
+    on: str = "",
 ) -> Response:
+    """With `on` a script goes on with a search by itself, which is no step back."""
     run, summary, (listed, fault) = await asyncio.gather(
         scheduler.run(job_id),
         results.summary(job_id),
         _listed(results.recorded_outcomes(filters.to_proto(job_id))),
     )
-    view = answers_view(run, summary, listed, filters.named(), fault)
+    is_detail = page.target == _DETAIL
+    view = answers_view(run, summary, listed, filters.named(), fault, opens_first=not is_detail)
     status = 422 if fault else 200
-    if page.target == _DETAIL:
+    if is_detail:
         response = page.show("answers/answers", view, part="answers/detail_part", status=status)
         # Rows that are looked at are not steps back.
         response.headers["HX-Replace-Url"] = view.address
         return response
     response = page.show("answers/answers", view, part="answers/list_part", status=status)
     if page.is_part:
-        response.headers["HX-Push-Url"] = view.address
+        response.headers["HX-Replace-Url" if on else "HX-Push-Url"] = view.address
     return response
 
 

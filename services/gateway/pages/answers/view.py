@@ -70,6 +70,10 @@ class AnswerRow(AnswerShown):
         return mark_of(self)
 
     @property
+    def has_logprobs(self) -> bool:
+        return any(choice.logprob is not None for choice in self.choices)
+
+    @property
     def question(self) -> str:
         """The last part of the prompt, without its examples."""
         return self.prompt.rstrip().rpartition("\n\n")[2]
@@ -89,12 +93,17 @@ class AnswerRow(AnswerShown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswersView(FilteredPage):
-    """A page of answers, and the chosen one. `fault` is the sentence about a filter that the run refuses."""
+    """A page of answers, and the one shown in full; it is the first where `is_asked` is false.
+
+    `fault` is the sentence about a filter that the run refuses.
+    """
 
     run: RunRow
     rows: Sequence[AnswerRow]
     chosen: AnswerRow | None
+    is_asked: bool
     following: str
+    searched: int
     tasks: Sequence[str]
     metrics: Sequence[str]
     recorded: int
@@ -117,6 +126,16 @@ class AnswersView(FilteredPage):
         if self.run.dataset_id or not self.recorded:
             return ""
         return self.get("task") or (self.tasks[0] if len(self.tasks) == 1 else "")
+
+    @property
+    def search_on(self) -> str:
+        """The address from which a script goes on searching by itself."""
+        return self.link(after=self.following, on="1")
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether the rows are of several tasks."""
+        return len({row.task for row in self.rows}) > 1
 
     @property
     def sorts(self) -> Mapping[str, str]:
@@ -156,16 +175,21 @@ def answers_view(
     page: results_pb2.ListOutcomesResponse,
     filters: Mapping[str, str],
     fault: str = "",
+    *,
+    opens_first: bool = False,
 ) -> AnswersView:
-    """`summary` is empty before the run is planned."""
+    """`summary` is empty before the run is planned. Where no answer is chosen the first may be shown."""
     metrics_of = {task.task: [figure.metric for figure in task.metrics] for task in summary.tasks}
     rows = [_row(recorded, run, metrics_of.get(recorded.task, ())) for recorded in page.outcomes]
+    chosen = next((row for row in rows if row.key == filters.get("row")), None)
     return AnswersView(
         path=f"/runs/{run.run_id}/results",
         run=run_row(run),
         rows=rows,
-        chosen=next((row for row in rows if row.key == filters.get("row")), None),
+        chosen=chosen or (rows[0] if rows and opens_first and not filters.get("row") else None),
+        is_asked=chosen is not None,
         following=page.next_page_token,
+        searched=page.searched_samples,
         filters=filters,
         tasks=_with([task.task for task in summary.tasks], filters.get("task", "")),
         metrics=_with(

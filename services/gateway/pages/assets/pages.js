@@ -61,12 +61,15 @@ function showStale() {
   notice.textContent = `This page cannot be renewed now. What you see is from ${new Date(renewedAt).toLocaleTimeString()}.`;
   document.getElementById("notices").append(notice);
 }
+const renewed = () => { renewedAt = Date.now(); isRefused = false; document.getElementById("old")?.remove(); };
+// What is pushed again is not stale any more.
+document.addEventListener("htmx:ws:after:message:incoming", renewed);
 let unfolded = [];
 document.addEventListener("htmx:before:swap", event => {
   const ctx = event.detail.ctx, status = ctx?.response?.status;
   unfolded = [...document.querySelectorAll("main details[id][open]")];
   if (!status || !(renewsItself(ctx) || isList(ctx))) return;
-  if (status < 400) { renewedAt = Date.now(); isRefused = false; document.getElementById("old")?.remove(); }
+  if (status < 400) renewed();
   else if (!renewsItself(ctx)) return;
   // A user who is signed out, or whose page was deleted, sees the reason once, not each time.
   else if ((status === 401 || status === 404) && !isRefused) isRefused = true;

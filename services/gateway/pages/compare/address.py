@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Self
 
-from fastapi import Query
+from fastapi import Depends, Query
 from pydantic import BaseModel, Field
 
 from proctor.v1 import comparison_service_pb2
@@ -50,6 +50,14 @@ class CompareAddress:
         ordered = [first, *(each for each in self.chosen if each != first)]
         runs, models = (ordered, self.models) if self.runs else (self.runs, ordered)
         return replace(self, runs=runs, models=models, show="", against=1, after="")
+
+    def with_task(self, tasks: Sequence[str]) -> Self:
+        """Samples are listed by task: of several the first one."""
+        return self if self.task in tasks or not tasks else replace(self, task=tasks[0])
+
+    def export(self, form: str) -> str:
+        """The samples that are shown, to the last one, as a file."""
+        return self.link().replace("/compare", f"/compare/export.{form}", 1)
 
     def link(self, **changes: object) -> str:
         """The address with other parameters, without empty ones; samples from their first page."""
@@ -118,3 +126,6 @@ async def compare_address(query: Annotated[CompareQuery, Query()]) -> CompareAdd
         against=index if 0 < index < max(compared, MIN_COMPARED) else 1,
         after=query.after,
     )
+
+
+AddressOf = Annotated[CompareAddress, Depends(compare_address)]

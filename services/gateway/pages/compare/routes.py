@@ -22,8 +22,13 @@ from services.gateway.backends.calls import (
     Results,
 )
 from services.gateway.http.api_errors import NO_SUCH_PAGE
-from services.gateway.pages.compare.address import CompareAddress, compare_address
-from services.gateway.pages.compare.samples import SamplesView, compared_metric, differing_samples
+from services.gateway.pages.compare.address import AddressOf, CompareAddress
+from services.gateway.pages.compare.samples import (
+    SamplesView,
+    compared_metric,
+    differing_samples,
+    shared_tasks,
+)
 from services.gateway.pages.compare.selection import Offered, SelectionAddress, selection_view
 from services.gateway.pages.compare.view import CompareView, ComparisonView, comparison_view
 from services.gateway.pages.filters import model_filter
@@ -41,8 +46,6 @@ _NOTHING_SHARED = "These runs share no task, so no sample was given to all of th
 _REFUSED = frozenset({ErrorKind.CONFLICT, ErrorKind.INVALID})
 
 router = APIRouter(prefix="/compare", include_in_schema=False)
-
-AddressOf = Annotated[CompareAddress, Depends(compare_address)]
 
 
 @router.get("")
@@ -64,7 +67,7 @@ async def show_comparison(
     figures, refused, samples = await _figures_and_samples(backends, address)
     if figures:
         # Samples are those of the runs that were found, whatever runs the models have later.
-        address = _with_task(replace(address, runs=[run.job_id for run in figures.runs]), figures.tasks)
+        address = replace(address, runs=[run.job_id for run in figures.runs]).with_task(figures.tasks)
         view = CompareView(address, [run.name for run in figures.runs], samples, figures)
     else:
         names, samples = await _names_and_samples(backends, address)
@@ -108,7 +111,7 @@ async def _figures_and_samples(
     if refused:
         return None, refused, SamplesView()
     figures = comparison_view(comparison, summaries)
-    chosen = _with_task(address, figures.tasks)
+    chosen = address.with_task(figures.tasks)
     if samples is None or chosen.task != task:
         samples = await _samples(results, chosen, summaries)
     return figures, None, samples
@@ -131,17 +134,8 @@ async def _beside(
 ) -> tuple[Sequence[summary_pb2.RunSummary], str, SamplesView | None]:
     """The summaries of the runs, and samples of a task: unless one is chosen, of the first that all have."""
     summaries = await asyncio.gather(*(results.summary(run_id) for run_id in address.runs))
-    tasks = [{task.task: None for task in summary.tasks} for summary in summaries]
-    shared = [name for name in (tasks[0] if tasks else ()) if all(name in names for names in tasks)]
-    chosen = address if address.task else _with_task(address, shared)
+    chosen = address if address.task else address.with_task(shared_tasks(summaries))
     return summaries, chosen.task, await _samples(results, chosen, summaries) if chosen.task else None
-
-
-def _with_task(address: CompareAddress, tasks: Sequence[str]) -> CompareAddress:
-    """Samples are listed by task: of several the first one."""
-    if address.task in tasks or not tasks:
-        return address
-    return replace(address, task=tasks[0])
 
 
 async def _samples(

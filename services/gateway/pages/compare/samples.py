@@ -1,8 +1,9 @@
 """Samples side by side: only those whose answers differ, with the words that do."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import outcome_pb2, summary_pb2
@@ -148,47 +149,66 @@ def compared_metric(summary: summary_pb2.RunSummary, task: str, wanted: str) -> 
     return (named or keys or [wanted])[0]
 
 
+def shared_tasks(summaries: Sequence[summary_pb2.RunSummary]) -> Sequence[str]:
+    """The tasks of the first run that all have."""
+    tasks = [{task.task: None for task in summary.tasks} for summary in summaries]
+    return [name for name in (tasks[0] if tasks else ()) if all(name in names for names in tasks)]
+
+
 async def differing_samples(
     results: Results, run_ids: Sequence[str], address: CompareAddress, metric: str
 ) -> SamplesView:
     """`metric` has the scores that are right or wrong; "" for the first of each answer."""
     rows: list[answer_pb2.SideBySideRow] = []
+    following, looked = "", 0
+    async with aclosing(shown_pages(results, replace(address, runs=run_ids), metric, PAGE_SIZE)) as pages:
+        async for page, token in pages:
+            rows += page
+            following, looked = token, looked + 1
+            # Half a page is enough to look at: the next call goes on from the token.
+            if len(rows) >= PAGE_SIZE // 2 or looked == _MAX_PAGES:
+                break
+    return SamplesView([_sample(row, run_ids, metric) for row in rows], following)
+
+
+async def shown_pages(
+    results: Results, address: CompareAddress, metric: str, size: int
+) -> AsyncGenerator[tuple[Sequence[answer_pb2.SideBySideRow], str]]:
+    """Pages of the samples that the address asks for, from its place on, each with the token of the next."""
     token = address.after
-    for _ in range(_MAX_PAGES):
+    while True:
         request = answer_pb2.ListSideBySideRequest(
-            run_ids=run_ids,
+            run_ids=address.runs,
             task=address.task,
             only_differing=address.show != "all",
-            page_size=PAGE_SIZE,
+            page_size=size,
             page_token=token,
         )
         page = await results.answers.ListSideBySide(request)
-        rows += [row for row in page.rows if _is_shown(row, address, metric)]
         token = page.next_page_token
-        # Half a page is enough to look at: the next call goes on from the token.
-        if not token or len(rows) >= PAGE_SIZE // 2:
-            break
-    return SamplesView([_sample(row, run_ids, metric) for row in rows], token)
+        yield [row for row in page.rows if _is_shown(row, address, metric)], token
+        if not token:
+            return
 
 
 def _is_shown(row: answer_pb2.SideBySideRow, address: CompareAddress, metric: str) -> bool:
     if address.show not in {"gained", "lost"}:
         return True
-    before = _score(row.answers[0].outcome, metric)
-    after = _score(row.answers[address.against].outcome, metric)
+    before = score_of(row.answers[0].outcome, metric)
+    after = score_of(row.answers[address.against].outcome, metric)
     if before is None or after is None:
         return False
     return after > before if address.show == "gained" else after < before
 
 
-def _score(recorded: outcome_pb2.RecordedOutcome, metric: str) -> float | None:
+def score_of(recorded: outcome_pb2.RecordedOutcome, metric: str) -> float | None:
     if metric in recorded.scores:
         return recorded.scores[metric]
     return min(recorded.scores.items())[1] if recorded.scores else None
 
 
 def _sample(row: answer_pb2.SideBySideRow, run_ids: Sequence[str], metric: str) -> SampleRow:
-    texts = [_answer_text(each.outcome) if each.HasField("outcome") else "" for each in row.answers]
+    texts = [answer_text(each.outcome) if each.HasField("outcome") else "" for each in row.answers]
     # Beside several others the reference run has no one text to differ from.
     beside = [texts[1] if len(texts) == 2 else "", *texts[:1] * (len(texts) - 1)]
     return SampleRow(
@@ -207,7 +227,7 @@ def _sample(row: answer_pb2.SideBySideRow, run_ids: Sequence[str], metric: str) 
 def _answer(
     recorded: outcome_pb2.RecordedOutcome, run_id: str, index: int, beside: str, metric: str
 ) -> AnswerBeside:
-    outcome, answer = recorded.outcome, _answer_text(recorded)
+    outcome, answer = recorded.outcome, answer_text(recorded)
     given = given_answer(outcome) or outcome_pb2.Answer()
     css_class, word = outcome_badge(recorded, [metric] if metric else ())
     return AnswerBeside(
@@ -223,7 +243,7 @@ def _answer(
     )
 
 
-def _answer_text(recorded: outcome_pb2.RecordedOutcome) -> str:
+def answer_text(recorded: outcome_pb2.RecordedOutcome) -> str:
     """The text of the answer without its reasoning, or the choice that is one."""
     answer = given_answer(recorded.outcome)
     return (answer.text if answer else "") or recorded.prediction

@@ -18,11 +18,11 @@ from services.gateway.api.runs.requests import kind_number
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.http.api_errors import NO_SUCH_PAGE
-from services.gateway.pages.csv_file import Value, csv_file
 from services.gateway.pages.filters import filter_options, ordered_models
 from services.gateway.pages.history.view import DAYS, STATES, history_view
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.rows.closed_runs import closed_run
+from services.gateway.pages.table_files import Value, csv_file
 
 _PAGE_SIZE = 100
 # Rows of a downloaded file are listed in chunks, each as large as one call may return.

@@ -14,7 +14,6 @@ from starlette.responses import Response
 from services.common.errors import ErrorKind
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import BackendCalls, Backends, ResultsCalls
-from services.gateway.pages.csv_file import Value, csv_file
 from services.gateway.pages.leaderboard.reads import (
     LeaderboardAddress,
     ranking_request,
@@ -24,6 +23,7 @@ from services.gateway.pages.leaderboard.reads import (
 from services.gateway.pages.leaderboard.rows import LeaderboardRow, entry_row, ranked_rows
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import PageOf
+from services.gateway.pages.table_files import Value, csv_file
 
 # The page shows refused filters with the reason, and has this status.
 _STATUS = {None: 200, ErrorKind.INVALID: 422, ErrorKind.NOT_FOUND: 404}

@@ -11,12 +11,12 @@ from proctor.v1.leaderboard_service_pb2 import ListHistoryRequest, ListHistoryRe
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, SchedulerCalls
-from services.gateway.pages.csv_file import csv_file
 from services.gateway.pages.filters import MAIN_METRICS, filter_options
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.overview.view import OverviewView, ScoredRun, points_of
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.rows.runs import newest_runs
+from services.gateway.pages.table_files import csv_file
 
 # Points of a chart that can still be read.
 _MAX_SHOWN = 500

@@ -6,6 +6,7 @@ from pydantic import BaseModel
 
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.values.run import unparsed_warning
+from proctor.values.scoring import benchmark_group
 from proctor.values.usage import TokenUsage
 from proctor.wire.report import suspicions_of
 from services.gateway.api.runs.job import choice_scoring, timing_shown
@@ -34,6 +35,8 @@ class FigureRow(Figure):
 class FiguresView(BaseModel):
     """All figures of a closed run."""
 
+    # Of the whole benchmark, or of its only task.
+    headline: Figure | None
     groups: list[FigureRow]
     tasks: list[FigureRow]
     scale: Scale
@@ -94,6 +97,7 @@ def figures_view(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> FiguresVi
         summary,
         summary.price,
         run,
+        headline=_headline(summary),
         groups=groups,
         tasks=tasks,
         scale=Scale.of_figures(row for row in rows if _is_drawn(row, is_of_shares=is_of_shares)),
@@ -101,6 +105,12 @@ def figures_view(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> FiguresVi
         timing=timing_shown(summary.timing),
         suspicions=suspicions_of(summary),
     )
+
+
+def _headline(summary: summary_pb2.RunSummary) -> Figure | None:
+    benchmark = benchmark_group(summary.groups)
+    figures = benchmark.metrics if benchmark else summary.tasks[0].metrics if len(summary.tasks) == 1 else ()
+    return present(Figure, figures[0]) if figures and figures[0].HasField("mean") else None
 
 
 def _is_drawn(row: FigureRow, *, is_of_shares: bool) -> bool:

@@ -35,7 +35,7 @@ router = APIRouter(prefix="/runs", include_in_schema=False)
 class RunView:
     """A run; `has_rollouts`: agents work on its tasks; `ask` is the action that its page asks about.
 
-    `scored_by` is the way in which choices are scored, also where the order left it open.
+    `scored_by` is the way in which choices were scored, where the order left it open.
     """
 
     live: LiveView
@@ -89,7 +89,7 @@ async def show_run(
         live=live_view(run, summary, workers, now, await ordered_tasks(scheduler, run)),
         order=repeated_order(run),
         retried=retried(run),
-        scored_by=choice_scoring(run.scoring_method) or "",
+        scored_by="" if run.order.scoring_method else choice_scoring(run.scoring_method) or "",
         has_rollouts=await _has_rollouts(scheduler, run),
         figures=figures_view(run, summary) if run.state in FINAL_NUMBERS else None,
         points=live_runs.points(job_id),

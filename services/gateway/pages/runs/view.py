@@ -65,6 +65,10 @@ class LiveView(RunRow):
         return _ACTIONS.get(self.status, ())
 
     @property
+    def failed(self) -> int:
+        return sum(self.failures.values())
+
+    @property
     def is_final(self) -> bool:
         return self.status in FINAL_STATES
 

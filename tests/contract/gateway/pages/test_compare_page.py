@@ -1,5 +1,6 @@
 """A comparison on a page: the verdict, the forest, flips as links, samples side by side, hostile text."""
 
+import json
 import re
 
 import pytest
@@ -49,6 +50,18 @@ def row(*texts: str, scores: tuple[float, ...], number: int = 7) -> answer_pb2.S
 
 def links(shown: Shown) -> list[str]:
     return [attributes.get("href") or "" for tag, attributes in shown.elements if tag == "a"]
+
+
+async def test_file_has_all_samples_that_are_shown_with_their_answers(harness: GatewayHarness) -> None:
+    rows = harness.results.answers.rows
+    rows += [row("same", "other", scores=(1.0, 0.0), number=number) for number in range(8, 14)]
+    shown = await show(harness, f"/compare/export.jsonl?run={RUN_ID}&run={OTHER_ID}&task=rte&show=lost")
+    lines = [json.loads(line) for line in shown.html.splitlines()]
+    assert [line["id"] for line in lines] == [str(number) for number in range(8, 14)]
+    answers = {name: value for name, value in lines[0].items() if name.endswith(("answer", "score"))}
+    assert [*answers.values()] == ["same", 1.0, "other", 0.0]
+    assert {each.task for each in harness.results.answers.listed} == {"rte"}
+    assert f"/compare/export.csv?run={RUN_ID}&run={OTHER_ID}&task=sst2" in links(await show(harness, RUNS))
 
 
 async def test_differences_are_those_of_the_other_to_the_reference_run(harness: GatewayHarness) -> None:

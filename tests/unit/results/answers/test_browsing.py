@@ -67,6 +67,9 @@ async def listed_in_pages(
         if not page.next_page_token:
             return found, calls
         assert page.next_page_token != query.page_token
+        # Of a list in the order of samples it is known how far it was looked through.
+        assert bool(page.searched_samples) == (query.sort is None)
+        assert page.searched_samples > max((key[0] for key in found), default=-1) or query.sort
         query = replace(query, page_token=page.next_page_token)
 
 

@@ -1,10 +1,13 @@
 """The answers of a run on a page: filters and addresses, pages, the chosen answer, hostile text."""
 
+import csv
+import json
 import re
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
+from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2, run_pb2
 from services.common.errors import ErrorKind
 from services.gateway.pages.problems import CONTENT_SECURITY_POLICY
@@ -41,12 +44,54 @@ async def test_page_has_its_rows_with_their_outcomes_and_files(harness: GatewayH
     shown = await show(harness, RESULTS)
     assert shown.status == 200
     assert shown.html.count('class="outcome right"') == 25
-    assert shown.html.count('class="outcome wrong"') == 25
+    # The first one is open beside the list too.
+    assert shown.html.count('class="outcome wrong"') == 25 + 1
     assert "answer 49" in shown.html
     assert "answer 50" not in shown.html
-    assert "Choose a row to see it in full." in shown.html
-    export = f"/api/v1/benchmarking/results/{RUN_ID}/export"
-    assert {f"{export}?format=csv", f"{export}?format=jsonl", f"/runs/{RUN_ID}"} <= set(links(shown))
+    assert {f"{RESULTS}/export.csv", f"{RESULTS}/export.jsonl", f"/runs/{RUN_ID}"} <= set(links(shown))
+
+
+async def test_first_answer_is_open_until_another_is_chosen(harness: GatewayHarness) -> None:
+    shown = await show(harness, RESULTS)
+    assert "data-unasked" in shown.html
+    assert ">target 0</pre>" in shown.html
+    assert "data-unasked" not in (await show(harness, f"{RESULTS}?row=7.0")).html
+    closed = await show(harness, RESULTS, headers=PART | {"HX-Target": "section#detail"})
+    assert "Choose a row to see it in full." in closed.html
+
+
+async def test_file_has_all_answers_that_match(harness: GatewayHarness) -> None:
+    harness.results.outcomes[RUN_ID] = [
+        recorded(number, task="task_0", scores={"acc": 1.0}, target='a "target"') for number in range(1200)
+    ]
+    path = f"{RESULTS}/export.jsonl?status=right&text=answer&row=3.0&after=50"
+    rows = [json.loads(line) for line in (await show(harness, path)).html.splitlines()]
+    assert [row["sample"] for row in rows] == list(range(1200))
+    assert (rows[7]["answer"], rows[7]["target"], rows[7]["score_acc"]) == ("answer 7", 'a "target"', 1.0)
+    asked = harness.results.outcomes_asked
+    assert {(each.filter.text, each.filter.min_score) for each in asked} == {("answer", 1.0)}
+    table = await show(harness, f"{RESULTS}/export.csv?status=right")
+    assert len(list(csv.DictReader(table.html.splitlines()))) == 1200
+    assert table.headers["Content-Disposition"] == 'attachment; filename="answers_8f3c2a10.csv"'
+
+
+async def test_file_of_a_search_goes_on_after_a_page_without_a_match(harness: GatewayHarness) -> None:
+    del harness.results.outcomes[RUN_ID]
+    assert (await show(harness, f"{RESULTS}/export.jsonl?text=rare")).html == ""
+    assert [each.page_token for each in harness.results.outcomes_asked] == ["", "after "]
+
+
+async def test_filter_that_the_run_refuses_makes_no_file(harness: GatewayHarness) -> None:
+    harness.results.outcomes_refusal = refused(ErrorKind.INVALID, "INVALID_PARAMETER", "No such task.")
+    assert (await show(harness, f"{RESULTS}/export.csv?task=x")).status == 422
+
+
+async def test_golden_answers_are_chats_for_training(harness: GatewayHarness) -> None:
+    harness.results.exports.pieces = [b'{"messages": []}\n']
+    assert f"{RESULTS}/golden.jsonl" in links(await show(harness, f"{RESULTS}?marked=golden"))
+    assert (await show(harness, f"{RESULTS}/golden.jsonl")).html == '{"messages": []}\n'
+    [asked] = harness.results.exports.golden_asked
+    assert ([*asked.run_ids], asked.form) == ([RUN_ID], export_pb2.GOLDEN_FORM_TRAINING)
 
 
 async def test_links_lead_through_all_pages_and_keep_the_filters(harness: GatewayHarness) -> None:
@@ -55,7 +100,7 @@ async def test_links_lead_through_all_pages_and_keep_the_filters(harness: Gatewa
     while path:
         shown = await show(harness, path)
         last = shown.html
-        seen += shown.html.count('class="outcome ')
+        seen += shown.html.count('<td><span class="outcome ')
         following = [a for tag, a in shown.elements if tag == "a" and a.get("rel") == "next"]
         path = (following[0]["href"] or "") if following else ""
         if path:
@@ -256,14 +301,16 @@ async def test_empty_lists_say_why_and_lead_on(harness: GatewayHarness) -> None:
     with_outcomes(harness)
     harness.results.summaries[RUN_ID].Clear()
     assert "No answer is recorded yet." in (empty := await show(harness, RESULTS)).html
-    assert "format=csv" not in empty.html
+    assert "export.csv" not in empty.html
     filtered = await show(harness, f"{RESULTS}?text=nowhere")
     assert "No answer matches" in filtered.html
     assert RESULTS in links(filtered)
     # A page without a match need not be the last.
     del harness.results.outcomes[RUN_ID]
     further = await show(harness, f"{RESULTS}?text=rare")
-    assert "Search more" in further.html
+    assert "No match yet." in further.html
+    assert f'hx-get="{RESULTS}?text=rare&amp;after=after+&amp;on=1"' in further.html
+    assert 'hx-trigger="load"' in further.html
     assert f"{RESULTS}?text=rare&after=after+" in links(further)
 
 

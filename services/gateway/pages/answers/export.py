@@ -1,0 +1,98 @@
+"""The answers of the list with its filters and its order, to the last one, as a file; and the golden ones."""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import StreamingResponse
+from starlette.responses import Response
+
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import outcome_pb2, summary_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.wire.enums import word_of
+from services.gateway.api.dataset_runs.rows import given_answer
+from services.gateway.backends.calls import Results, ResultsCalls
+from services.gateway.http.downloads import FileHeaders, attachment, begin, file_response
+from services.gateway.http.parameters import JobId
+from services.gateway.pages.answers.filters import OutcomeFilters
+from services.gateway.pages.rows.answer_marks import mark_of
+from services.gateway.pages.table_files import FileForm, Value, streamed_file
+
+_CHUNK = 500
+_COLUMNS = (
+    "id",
+    "sample",
+    "rollout",
+    "task",
+    "status",
+    "prompt",
+    "answer",
+    "prediction",
+    "target",
+    "reasoning",
+    "failure",
+    "mark",
+    "seconds",
+)
+
+router = APIRouter(prefix="/runs", include_in_schema=False)
+
+
+@router.get("/{job_id}/results/export.{form}")
+async def export_answers(
+    results: ResultsCalls, job_id: JobId, form: FileForm, filters: Annotated[OutcomeFilters, Depends()]
+) -> Response:
+    metrics = _metrics(await results.summary(job_id))
+    request = filters.to_proto(job_id)
+    request.page_size, request.page_token = _CHUNK, ""
+    columns = [*_COLUMNS, *(f"score_{name}" for name in metrics)]
+    return await streamed_file(f"answers_{job_id[:8]}", form, columns, _records(results, request, metrics))
+
+
+@router.get("/{job_id}/results/golden.jsonl")
+async def export_golden(results: ResultsCalls, job_id: JobId) -> StreamingResponse:
+    """Chats that end with the golden answer, for training."""
+    request = export_pb2.ExportGoldenAnswersRequest(run_ids=[job_id], form=export_pb2.GOLDEN_FORM_TRAINING)
+    download = await begin(
+        results.exports.ExportGoldenAnswers(request), export_pb2.ExportGoldenAnswersResponse()
+    )
+    name = attachment(f"golden_{job_id[:8]}.jsonl", is_ascii=True)
+    return file_response(download, FileHeaders(name, "application/jsonl"))
+
+
+def _metrics(summary: summary_pb2.RunSummary) -> Sequence[str]:
+    return list(dict.fromkeys(figure.metric for task in summary.tasks for figure in task.metrics))
+
+
+async def _records(
+    results: Results, request: results_pb2.ListOutcomesRequest, metrics: Sequence[str]
+) -> AsyncGenerator[Sequence[Value]]:
+    """Page by page: a page without answers may be followed by others."""
+    while True:
+        page = await results.recorded_outcomes(request)
+        for recorded in page.outcomes:
+            yield [*_record(recorded), *(recorded.scores.get(name) for name in metrics)]
+        request.page_token = page.next_page_token
+        if not request.page_token:
+            return
+
+
+def _record(recorded: outcome_pb2.RecordedOutcome) -> Sequence[Value]:
+    outcome = recorded.outcome
+    answer = given_answer(outcome)
+    return (
+        recorded.row_id or str(recorded.doc_id),
+        outcome.sample,
+        outcome.rollout,
+        recorded.task,
+        word_of(outcome_pb2.OutcomeStatus, recorded.status),
+        recorded.prompt,
+        answer.text if answer else None,
+        recorded.prediction,
+        recorded.target,
+        answer.reasoning if answer else None,
+        outcome.failure.message if outcome.HasField("failure") else None,
+        mark_of(recorded),
+        outcome.timing.total_seconds or None,
+    )
