@@ -70,6 +70,7 @@ _SURELY = (
 _CHOOSES = (
     "(?:let me |i(?:'m|'ll| will| am)? )?(?:select|choose|pick|vote(?: for)?|going (?:with|for)|go with) "
 )
+_REASON = re.compile(r"(?:because|since)\b[^.!?\n]{1,300}(?:[.!\n]|\Z)", re.IGNORECASE)
 _IT_IS = re.compile(rf"(?:(?:{SO}|of course)[,:]? )?{IT_IS}|{SO}[,:] |{_SURELY}|{_CHOOSES}", re.IGNORECASE)
 
 
@@ -231,6 +232,12 @@ def _agrees(remark: str, label: int, options: ChoiceOptions) -> bool:
     return all(name.label == label for name in options.names_in(remark))
 
 
+def _behind_reason(answer: str, at: int) -> str:
+    """What follows the sentence, where a reason ends it: "It is B because x is even"."""
+    reason = _REASON.match(answer, at)
+    return answer[reason.end() if reason else at :]
+
+
 _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\. \Z")
 _WITHOUT_KIND = re.compile(
     r"(?:\b(?:option|choice|answer|letter|opción|opção|opzione|optie|l'option|la|die|antwort|the)\s+"
@@ -250,7 +257,7 @@ def _at_the_beginning(answer: str, options: ChoiceOptions) -> Iterator[StatedCho
             end = _end(answer, named.end, named, options)
             if end is None or (numbered and not named.is_letter):
                 continue
-            is_whole = not answer[end.sentence :].strip(" \n.!")
+            is_whole = not _behind_reason(answer, end.sentence).strip(" \n.!")
             if is_whole or not (numbered or at != start):
                 yield StatedChoice(
                     named.label,

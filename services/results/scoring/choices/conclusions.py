@@ -44,6 +44,12 @@ _LAST_IS = re.compile(
     r"(?:(?:the|an?|indeed|clearly|called|named|therefore) )*(?P<name>[^!?\n]+)",
     re.IGNORECASE,
 )
+_OF_KIND = re.compile(
+    r"(?P<before>[^.!?:;,\n]{3,200})\b(?:is|has|expresses|conveys|reflects|carries)"
+    r" (?:an? )?(?:(?:clearly|very|strongly|overall|mostly|generally) )?(?P<name>[\w-]{3,20})"
+    r" (?:sentiment|tone|review|connotation|statement|comment|tweet)[.!]?",
+    re.IGNORECASE,
+)
 _MARKED = re.compile(r"[A-Z][.):] ")
 _ENDS = " .!)"
 _OPTION_AT_THE_END = re.compile(r"\b(?:answer )?(?:option|choice) \(?[a-z]\)?[.!]?\Z")
@@ -109,6 +115,8 @@ def _of_one_sentence(answer: str, folded: str, options: ChoiceOptions) -> Iterat
         else _OPTION_AT_THE_END.search(folded) or folded.rstrip(_ENDS).endswith(tuple(options.forms))
     ):
         label = _at_the_end(answer, options)
+    if label is None and not options.are_letters:
+        label = _of_kind(answer, options)
     if label is None and "contradiction" in options.forms:
         label = _related(answer, options)
     if label is not None:
@@ -178,6 +186,15 @@ def _named_with_text(name: str, options: ChoiceOptions) -> int | None:
         return named.label
     is_marked = name[: named.end].endswith(")") or name[named.end : named.end + 1] in (".", ":")
     return named.label if is_marked and name[named.end :].strip(" .:)") else None
+
+
+def _of_kind(answer: str, options: ChoiceOptions) -> int | None:
+    """ "This is a negative review."."""
+    found = _OF_KIND.fullmatch(answer)
+    if not found or _is_denied(answer) or not is_own(found["before"], leads_in=False):
+        return None
+    label = options.being(found["name"])
+    return label if {name.label for name in options.names_in(answer)} == {label} else None
 
 
 def _is_denied(text: str) -> bool:

@@ -126,8 +126,7 @@ class ChoiceOptions:
                 is_article = letter[1] in "Aa" and between and between[0].isspace()
                 agrees = lettered == worded.label or is_article
                 yield Named(worded.label if agrees else None, worded.end)
-        article = _ARTICLE.match(text, start)
-        for worded in (*self._worded(text, start), *(self._worded(text, article.end()) if article else ())):
+        for worded in () if self.are_letters else self._worded_with_article(text, start):
             behind = _LETTER_BEHIND.match(text, worded.end)
             if behind:
                 letter_behind = behind["letter"] or behind["option"]
@@ -136,6 +135,11 @@ class ChoiceOptions:
             yield Named(None, worded.end) if self._may_be_a_place(text, start, worded) else worded
         if letter and lettered is not None:
             yield Named(lettered, letter.end(), is_letter=True)
+
+    def _worded_with_article(self, text: str, start: int) -> Iterator[Named]:
+        article = _ARTICLE.match(text, start)
+        yield from self._worded(text, start)
+        yield from self._worded(text, article.end()) if article else ()
 
     def _beside_letter(self, text: str, start: int) -> list[Named]:
         """The text beside a letter; one of a single letter only at the end of its sentence."""

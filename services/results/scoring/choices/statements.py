@@ -18,7 +18,9 @@ _NOUN = (
 )
 # Before a colon these name a field of the question.
 _SUBJECT = "(?:statement|hypothesis|claim|sentence|review|tone|one)"
-_SURELY = "(?: (?:clearly|definitely|therefore|thus|hence|then|indeed|probably|(?:most )?likely))?"
+_SURELY = (
+    "(?: (?:clearly|definitely|therefore|thus|hence|then|indeed|probably|grammatically|(?:most )?likely))?"
+)
 _IS = f" (?:is|must be|should be|would be|will be|has to be|would have to be){_SURELY}"
 IT_IS = (
     "(?:it is|it's|this is|it must be|it has to be|that is|that's|(?:that|it) would be) "

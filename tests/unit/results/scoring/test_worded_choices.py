@@ -147,3 +147,20 @@ def test_what_others_say_does_not_hide_the_answer_behind_but(text: str) -> None:
 )
 def test_what_only_looks_like_a_choice_is_unread(text: str) -> None:
     assert named_choice(text, LETTERS, CITIES) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("This is a negative review.", 0),
+        ("The review has a negative tone.", 0),
+        ("This review expresses a positive sentiment.", 1),
+        ("It is positive because he liked it.", 1),
+        ("This is not a negative review.", None),
+        ("This is a mixed review, negative and positive.", None),
+        ("The critics have a negative opinion.", None),
+        ("It is positive because I do not know.", None),
+    ],
+)
+def test_a_sentence_that_classifies_is_read(text: str, label: int | None) -> None:
+    assert named_choice(text, ("negative", "positive")) == label
