@@ -194,6 +194,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. {"key_id": "…"}: a key that was revoked or is over cannot be replaced."""
     ERROR_REASON_TOO_MANY_KEYS: _ErrorReason.ValueType  # 84
     """FAILED_PRECONDITION. {"limit": "10000"}: so many keys are taken already."""
+    ERROR_REASON_TASK_CODE_OFF: _ErrorReason.ValueType  # 85
+    """FAILED_PRECONDITION. {"task": "mine", "keys": "process_docs"}: the task has Python code, and the operator allows none. Also the error of a run."""
+    ERROR_REASON_TASK_CODE_FAILED: _ErrorReason.ValueType  # 86
+    """FAILED_PRECONDITION. {"task": "mine", "problem": "took more than 300 s"}: the Python code of the task failed. Also the error of a run."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment names the status codes, if calls fail with it, and example metadata."""
@@ -370,4 +374,8 @@ ERROR_REASON_KEY_ENDED: ErrorReason.ValueType  # 83
 """FAILED_PRECONDITION. {"key_id": "…"}: a key that was revoked or is over cannot be replaced."""
 ERROR_REASON_TOO_MANY_KEYS: ErrorReason.ValueType  # 84
 """FAILED_PRECONDITION. {"limit": "10000"}: so many keys are taken already."""
+ERROR_REASON_TASK_CODE_OFF: ErrorReason.ValueType  # 85
+"""FAILED_PRECONDITION. {"task": "mine", "keys": "process_docs"}: the task has Python code, and the operator allows none. Also the error of a run."""
+ERROR_REASON_TASK_CODE_FAILED: ErrorReason.ValueType  # 86
+"""FAILED_PRECONDITION. {"task": "mine", "problem": "took more than 300 s"}: the Python code of the task failed. Also the error of a run."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
@@ -11,6 +12,7 @@ import yaml
 
 from proctor.cli.render.words import JsonValue
 from proctor.client.errors import Refused
+from proctor.code_files import code_files, function_file
 from proctor.task_names import TaskNames, path_beside, read_task_names
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.values.sample import MAX_SUITE_BYTES
@@ -71,9 +73,12 @@ def filter_list(path: Path) -> list[JsonValue]:
 
 
 class _Named(Enum):
-    """What a text of a document may name: a file to include, a member of a group, or any other file."""
+    """What a text of a document may name: a file to include, a member of a group, a function, or any other
+    file.
+    """
 
     INCLUDED = auto()
+    FUNCTION = auto()
     MEMBER = auto()
     OTHER = auto()
 
@@ -94,6 +99,8 @@ class _SentFiles:
             is_yaml = kind is _Named.INCLUDED or name.endswith(_YAML)
             if is_yaml or PurePosixPath(name).suffix in _ROW_SUFFIXES:
                 self._add(path_beside(f"{folder}/x", name) if is_yaml else name, is_yaml=is_yaml)
+            if kind is _Named.FUNCTION:
+                self._add_code(f"{folder}/x", name)
             if kind is _Named.MEMBER:
                 for task in (name, *self._task_names.tagged.get(name, ())):
                     self._add(self._task_names.files.get(task, ""), is_yaml=True)
@@ -104,6 +111,16 @@ class _SentFiles:
         self.files[path] = _read(self.root / path)
         if is_yaml:
             self.collect(PurePosixPath(path).parent, _decoded(self.root / path, self.files[path]))
+
+    def _add_code(self, named_in: str, function: str) -> None:
+        path, _ = function_file(function, named_in, lambda path: _is_inside(self.root, PurePosixPath(path)))
+        with suppress(OSError):
+            self.files |= code_files(path, self._read_inside)
+
+    def _read_inside(self, path: str) -> bytes:
+        if not path or not _is_inside(self.root, PurePosixPath(path)):
+            raise FileNotFoundError(path)
+        return _read(self.root / path)
 
     @cached_property
     def _task_names(self) -> TaskNames:
@@ -127,7 +144,9 @@ def _names(text: str) -> Iterator[tuple[str, _Named]]:
         if node is None or (id(node), kind) in seen:
             continue
         seen.add((id(node), kind))
-        if isinstance(node, yaml.ScalarNode) and "\n" not in node.value:
+        if isinstance(node, yaml.ScalarNode) and node.tag == "!function":
+            yield node.value, _Named.FUNCTION
+        elif isinstance(node, yaml.ScalarNode) and "\n" not in node.value:
             yield node.value, kind
             yield f"{node.value}{_YAML}", _Named.OTHER
         elif isinstance(node, yaml.SequenceNode):

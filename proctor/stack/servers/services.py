@@ -145,6 +145,8 @@ def server_environment(service: str, options: StackOptions, wiring: Wiring) -> d
         defaults["PROCTOR_SCHEDULER_SUITE_CACHE_DIR"] = str(options.state_dir.absolute() / "suites")
         defaults["PROCTOR_SCHEDULER_HUB_CACHE_DIR"] = str(options.state_dir.absolute() / "hub")
         defaults["PROCTOR_SCHEDULER_MAX_READS_PER_MINUTE"] = "0"
+        # Who brings a task here is who operates this machine.
+        defaults["PROCTOR_SCHEDULER_TASK_CODE"] = "sandbox"
         if SUITES_OF_CHECKOUT.is_dir():
             defaults["PROCTOR_SCHEDULER_SUITES_DIR"] = str(SUITES_OF_CHECKOUT)
     keys = {pool.provider.api_key_env for pool in options.pools if pool.provider}

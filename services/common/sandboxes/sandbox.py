@@ -38,6 +38,8 @@ class SandboxSpec:
     `shown` are folders of this machine and their places inside, read-only: for the engine of processes alone.
 
     `shows_image`: `workdir` alone hides what the image has, so there are no writable /home and /tmp.
+
+    `is_read_only`: no folder inside can be written to; for the engine of processes alone.
     """
 
     workdir: str = "/work"
@@ -50,6 +52,7 @@ class SandboxSpec:
     can_lower_limits: bool = False
     shown: tuple[tuple[str, str], ...] = ()
     shows_image: bool = False
+    is_read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

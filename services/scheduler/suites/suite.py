@@ -94,6 +94,11 @@ class TaskDefinition:
     code: CodeRule | None = None
     rollout_column: str = ""
 
+    @property
+    def has_code(self) -> bool:
+        """Python code makes its rows, or what is asked of them."""
+        return self.rows.code is not None
+
 
 @dataclass(frozen=True, slots=True)
 class SuiteDefinition:
@@ -129,6 +134,7 @@ class TaskListing:
     output_type: OutputType
     metrics: tuple[str, ...]
     row_source: str
+    has_code: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +156,10 @@ def summary_of(suite: SuiteDefinition) -> SuiteListing:
 
 def _task(task: TaskDefinition) -> TaskListing:
     metrics = tuple(metric.name for metric in task.scoring.metrics)
-    return TaskListing(task.name, task.version, task.scoring.output_type, metrics, str(task.rows))
+    scoring = task.scoring
+    return TaskListing(
+        task.name, task.version, scoring.output_type, metrics, str(task.rows), has_code=task.has_code
+    )
 
 
 @dataclass(frozen=True, slots=True)

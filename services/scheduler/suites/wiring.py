@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from services.common.grpc.server import Registration
+from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.scheduler.postgres import Connections
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite
+from services.scheduler.suites.code.bubblewrap import BubblewrapCode
+from services.scheduler.suites.code.coded_rows import CodedRows
 from services.scheduler.suites.delete_suite import DeleteSuite
 from services.scheduler.suites.file_suite_cache import FileSuiteCache
 from services.scheduler.suites.find_suites import FindSuites
@@ -32,6 +35,13 @@ class SuiteParts:
     apis: Mapping[str, Registration]
 
 
+def _make_runner(settings: SchedulerSettings) -> BubblewrapCode | None:
+    if settings.task_code == "off":
+        return None
+    engine = BubblewrapEngine(program=find_bubblewrap())
+    return BubblewrapCode(engine=engine, packages=settings.task_code_packages)
+
+
 def make_suites(
     settings: SchedulerSettings,
     connections: Connections,
@@ -47,7 +57,10 @@ def make_suites(
         max_bytes=settings.max_hub_bytes,
         cache_dir=settings.hub_cache_dir,
     )
-    rows = FirstAvailableSource(own_files=FileRows(), hub_sources=(MirrorRows(folder=settings.data_dir), hub))
+    found = FirstAvailableSource(
+        own_files=FileRows(), hub_sources=(MirrorRows(folder=settings.data_dir), hub)
+    )
+    rows = CodedRows(rows=found, runner=_make_runner(settings))
     catalogue = FindSuites(installed=installed, stored=of_users, cache=cache, read=read_document)
     shown = FindSuites(installed=installed, stored=read_of_users, cache=cache, read=read_document)
     checking = CheckSuite(read=read_document, installed=installed)

@@ -80,7 +80,7 @@ def _load_suite(root: Path, name: str) -> SuiteEntry:
     )
     reading = read_suite(files, root.parent, NameRule(must_be=name))
     error = _error(root, reading.faults[0]) if reading.faults else None
-    return SuiteEntry(reading.suite, error, _states(root, files.nodes))
+    return SuiteEntry(reading.suite, error, _states(root, {**files.nodes, **files.code}))
 
 
 def _yaml_files(folder: Path) -> Iterable[str]:

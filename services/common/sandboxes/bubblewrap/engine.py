@@ -79,6 +79,7 @@ class BubblewrapEngine:
             "program": self.program,
             "writable": list(dict.fromkeys((spec.workdir, *spec.writable))),
             "read_only": [list(pair) for pair in (*self.read_only, *spec.shown)],
+            "is_read_only": spec.is_read_only,
             "lifetime_seconds": spec.lifetime_seconds,
             "limits": {
                 "cpus": limits.cpus,

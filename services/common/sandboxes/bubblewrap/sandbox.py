@@ -117,7 +117,27 @@ class BubblewrapSandbox:
         _check(reply)
         return reply
 
+    async def run_between(self, command: Command, files: tuple[int, int, int]) -> CommandResult:
+        """As `run`, with open files as its standard input, output and error, which stay the caller's.
+
+        None of its output is kept.
+        """
+        started = time.monotonic()
+        reply, is_timed_out = await self._start(command, files)
+        ended = _ended(reply, is_timed_out=is_timed_out)
+        return CommandResult(reply["exit"], b"", ended=ended, seconds=time.monotonic() - started)
+
     async def _run(self, command: Command, kept: KeptOutput) -> tuple[Reply, bool]:
+        with ExitStack() as opened:
+            stdin = _sealed(command.stdin)
+            opened.callback(os.close, stdin)
+            reading, writing = os.pipe()
+            reader = PipeReader(reading, kept)
+            opened.callback(reader.stop)
+            opened.callback(os.close, writing)
+            return await self._start(command, (stdin, writing, writing))
+
+    async def _start(self, command: Command, files: tuple[int, int, int]) -> tuple[Reply, bool]:
         """The reply, and whether the command's time was over. A caller that gives up ends the command too."""
         if not command.argv or any("\0" in part for part in (*command.argv, *command.env.values())):
             raise CommandRefused(problem="an argument is missing or has a zero byte.")
@@ -126,33 +146,25 @@ class BubblewrapSandbox:
             "argv": list(command.argv),
             "cwd": command.cwd or self._spec.workdir,
             "env": {"PATH": DEFAULT_PATH, "HOME": "/home", "LANG": "C.UTF-8", **command.env},
+            "box": self._box,
         }
         if self._is_closed:
             raise SandboxLost(problem="it was closed.")
-        with ExitStack() as opened:
-            stdin = _sealed(command.stdin)
-            opened.callback(os.close, stdin)
-            reading, writing = os.pipe()
-            reader = PipeReader(reading, kept)
-            opened.callback(reader.stop)
-            opened.callback(os.close, writing)
-            asked = {**request, "box": self._box}
-            asking = self._launcher.ask(asked, (stdin, writing, writing))
-            answer = asyncio.create_task(asking, name="ask the launcher")
-            try:
-                done, _ = await asyncio.wait((answer,), timeout=command.timeout_seconds)
-                while not answer.done():
-                    # Again: the command may have been about to start.
-                    await self.stop_processes()
-                    await asyncio.wait((answer,), timeout=_KILL_AGAIN_SECONDS)
-                reply, _ = answer.result()
-            except asyncio.CancelledError:
-                # No caller waits for the command any more.
-                answer.cancel()
-                await asyncio.shield(self.stop_processes())
-                raise
-            _check(reply)
-            return reply, not done
+        answer = asyncio.create_task(self._launcher.ask(request, files), name="ask the launcher")
+        try:
+            done, _ = await asyncio.wait((answer,), timeout=command.timeout_seconds)
+            while not answer.done():
+                # Again: the command may have been about to start.
+                await self.stop_processes()
+                await asyncio.wait((answer,), timeout=_KILL_AGAIN_SECONDS)
+            reply, _ = answer.result()
+        except asyncio.CancelledError:
+            # No caller waits for the command any more.
+            answer.cancel()
+            await asyncio.shield(self.stop_processes())
+            raise
+        _check(reply)
+        return reply, not done
 
 
 def _sealed(content: bytes) -> int:

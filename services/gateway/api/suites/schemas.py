@@ -101,6 +101,7 @@ class TaskListed(BaseModel):
     output_type: str
     metrics: list[str]
     row_source: str
+    has_code: bool = Field(description="Python code makes its rows, or what is asked of them")
 
 
 class SuiteListed(BaseModel):

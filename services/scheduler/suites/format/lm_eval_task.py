@@ -6,7 +6,9 @@ from typing import cast
 
 from proctor.values.scoring import OutputType
 from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fields
-from services.scheduler.suites.format.suite_document import ValueFault
+from services.scheduler.suites.format.suite_document import KeyPath, ValueFault
+from services.scheduler.suites.format.yaml_document import FunctionName
+from services.scheduler.suites.rows.task_code import PROCESS_DOCS
 
 _SPLIT_KEYS = ("test_split", "validation_split", "training_split")
 _LM_EVAL_KEYS = frozenset({"dataset_path", "dataset_name", *_SPLIT_KEYS, "custom_dataset", "class"})
@@ -19,8 +21,8 @@ _DATA_KEYS = ("dataset_path", "dataset_name", "dataset_kwargs", *_SPLIT_KEYS, "f
 # Other names of the task, and checks for rows in training data.
 _IGNORED = ("task_alias", "tag", "should_decontaminate", "doc_to_decontamination_query")
 _UNSUPPORTED = {
-    "process_docs": "rows are asked as they are; only Python code could change them",
-    "process_results": "answers are scored by metric_list; only Python code could do so in another way",
+    PROCESS_DOCS: "only Python code can change rows, as !function names it",
+    "process_results": "answers are scored by metric_list; no Python code does so",
     "custom_dataset": "rows come from a data set or a file, not from Python code",
     "class": "a task is its file, not a Python class",
     "doc_to_image": "models are asked in text only",
@@ -38,6 +40,8 @@ _DEFAULT_METRICS: Mapping[str, tuple[str, ...]] = {
     OutputType.MULTIPLE_CHOICE: ("acc", "acc_norm"),
     OutputType.GENERATE_UNTIL: ("exact_match",),
 }
+# Keys whose Python code is executed: it makes rows, and what is asked of them.
+CODE_KEYS = (PROCESS_DOCS, "doc_to_text", "doc_to_choice", "doc_to_target")
 _DEFAULT_PATTERN = r"#### (\-?[0-9\.\,]+)"
 
 
@@ -45,10 +49,11 @@ _DEFAULT_PATTERN = r"#### (\-?[0-9\.\,]+)"
 class ConvertedTask:
     """`origins` maps our keys to the original ones; faults have the original keys.
 
-    `fields` are empty if the task is Python code.
+    `fields` are empty if the task is Python code. `functions` are those of `CODE_KEYS`.
     """
 
     fields: dict[str, object] = field(default_factory=dict)
+    functions: dict[str, FunctionName] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
     faults: list[ValueFault] = field(default_factory=list)
 
@@ -65,7 +70,9 @@ def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
     task = ConvertedTask({key: given[key] for key in _SAME_KEYS if key in given})
     if not task.fields.get("gen_prefix", True):
         del task.fields["gen_prefix"]
+    task.functions = {key: name for key in CODE_KEYS if isinstance(name := given.get(key), FunctionName)}
     task.faults += _key_faults(given)
+    task.faults += code_faults(_without_own_faults(given))
     _set_facts(task)
     _set_dataset(task, given)
     _set_examples(task, given)
@@ -75,11 +82,31 @@ def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
     return task
 
 
+def code_faults(value: object, path: KeyPath = ()) -> Iterator[ValueFault]:
+    """Faults of Python code that a value names, at any depth."""
+    if isinstance(value, FunctionName):
+        yield ValueFault(path, f"!function {value}: Python code is executed for {', '.join(CODE_KEYS)} only")
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from code_faults(inner, (*path, key))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from code_faults(inner, (*path, number))
+
+
+def _without_own_faults(given: Fields) -> Fields:
+    """The values whose code is not executed and has no fault of its key."""
+    others = {*CODE_KEYS, *_UNSUPPORTED, *_IGNORED}
+    return {key: value for key, value in given.items() if key not in others}
+
+
 def _key_faults(given: Fields) -> Iterator[ValueFault]:
     known = {*_SAME_KEYS, *_DATA_KEYS, *_IGNORED, *_UNSUPPORTED, "repeats"}
     for key, value in given.items():
         if key not in known:
             yield ValueFault((key,), "lm-evaluation-harness has no such key")
+        elif key == PROCESS_DOCS and isinstance(value, FunctionName):
+            continue
         elif key in _UNSUPPORTED and value not in (False, "", []):
             yield ValueFault((key,), _UNSUPPORTED[key])
     if given.get("repeats", 1) != 1:

@@ -29,6 +29,12 @@ _RESOLVER = Resolver()
 _CONSTRUCTOR = SafeConstructor()
 
 
+class FunctionName(str):
+    """A function of Python code, as `!function utils.process_docs` names it."""
+
+    __slots__ = ()
+
+
 class InvalidYaml(Exception):
     """A text is not valid YAML, or would grow too large."""
 
@@ -221,7 +227,7 @@ def _scalar_of(tag: str, text: str) -> tuple[Scalar, str]:
             number = float(_CONSTRUCTOR.construct_yaml_float(_short(tag, text)))
             return number, "" if math.isfinite(number) else f"{text} is not a finite number"
         case "!function":
-            return f"!function {text}", f"!function {text}: a suite holds no Python code"
+            return FunctionName(text), ""
         case "str" | "timestamp" | "value" | "merge":
             return text, ""
         case _:

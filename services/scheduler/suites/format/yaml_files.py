@@ -1,9 +1,10 @@
 """The YAML files of one suite: each is read once, with its includes and its faults."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from proctor.code_files import code_files
 from proctor.task_names import TaskNames, path_beside, read_task_names
 from proctor.values.sample import MAX_SUITE_BYTES
 from services.scheduler.suites.format.suite_document import KeyPath, SuiteFault, path_problem
@@ -74,7 +75,8 @@ class Declaration:
 
 @dataclass
 class SuiteFiles:
-    """`nodes` has every path that was looked up, also missing ones: a change there may change the suite.
+    """`nodes` and `code` have every path that was looked up, also missing ones: a change there may change the
+    suite. `code` has the files of Python code, None where one cannot be read.
 
     `sent_files` are the only files available if a user sent them; None means all files of the folder.
     """
@@ -85,9 +87,11 @@ class SuiteFiles:
     sent_files: frozenset[str] | None = None
     faults: list[SuiteFault] = field(default_factory=list)
     nodes: dict[str, Node | None] = field(default_factory=dict)
+    code: dict[str, bytes | None] = field(default_factory=dict)
     _unreadable: dict[str, str] = field(default_factory=dict)
     _invalid: set[tuple[str, KeyPath]] = field(default_factory=set)
     _duplicates: list[tuple[Location, str]] = field(default_factory=list)
+    _code_files: dict[str, Mapping[str, bytes]] = field(default_factory=dict)
     _failed_includes: int = 0
 
     def node(self, path: str) -> Node | None:
@@ -95,6 +99,15 @@ class SuiteFiles:
         if path not in self.nodes:
             self.nodes[path] = self._read(path)
         return self.nodes[path]
+
+    def code_files(self, path: str) -> Mapping[str, bytes]:
+        """A Python file and what it needs, by their paths; nothing where it cannot be read."""
+        if path not in self._code_files:
+            try:
+                self._code_files[path] = code_files(path, self._read_code)
+            except OSError:
+                self._code_files[path] = {}
+        return self._code_files[path]
 
     @cached_property
     def task_names(self) -> TaskNames:
@@ -134,6 +147,19 @@ class SuiteFiles:
         before = self._failed_includes
         layers = (*self._included(layer, (layer.file,) if not layer.path else ()), layer)
         return Declaration(layers, is_complete=self._failed_includes == before)
+
+    def _read_code(self, path: str) -> bytes:
+        if path_problem(path):
+            raise FileNotFoundError(path)
+        if path not in self.code:
+            try:
+                self.code[path] = self.read(path)
+            except OSError:
+                self.code[path] = None
+        content = self.code[path]
+        if content is None:
+            raise FileNotFoundError(path)
+        return content
 
     def _read(self, path: str) -> Node | None:
         try:

@@ -2,21 +2,23 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
 from proctor.values.code import DEFAULT_CODE_SECONDS, CodeAnswer
 from proctor.values.metrics.names import headline_first
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
-from services.scheduler.suites.format.lm_eval_task import convert_lm_eval_task, is_lm_eval_task
+from services.scheduler.suites.format.lm_eval_task import code_faults, convert_lm_eval_task, is_lm_eval_task
 from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fields
 from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import ValueFault
 from services.scheduler.suites.format.task_checks import compiled, sent_rows_faults, task_faults
+from services.scheduler.suites.format.yaml_code import read_code
 from services.scheduler.suites.format.yaml_files import Declaration, SuiteFiles
 from services.scheduler.suites.rows.row_source import RowsReference, SourceRow
+from services.scheduler.suites.rows.task_code import TaskCode
 from services.scheduler.suites.suite import (
     CodeRule,
     FewshotRule,
@@ -43,25 +45,39 @@ def read_task(files: SuiteFiles, declaration: Declaration, location: SuiteLocati
     """Returns None if the task is invalid; its faults are then reported."""
     fields = declaration.fields(is_deep=True)
     origins: Mapping[str, str] = {}
-    faults: list[ValueFault] = []
+    code: TaskCode | None = None
     if is_lm_eval_task(fields):
         converted = convert_lm_eval_task(declaration.fields(is_deep=False))
         fields, origins, faults = converted.fields, converted.origins, converted.faults
+        code = read_code(files, declaration, converted)
+    else:
+        faults = list(code_faults(fields))
     if fields:
         faults += schema_faults(fields, "task")
         invalid_keys = frozenset(str(found.path[0]) for found in faults if found.path)
         faults += task_faults(fields, invalid_keys)
         if files.sent_files is not None and "dataset" not in invalid_keys:
             faults += sent_rows_faults(fields, files.sent_files)
-    for found in faults:
+    for found in _first_of_each(faults):
         key = ".".join(str(part) for part in found.path)
         path = (origins[key],) if key in origins else found.path
         files.report(declaration.location(path), found.problem)
-    return None if faults else _definition(fields, location)
+    return None if faults else _definition(fields, location, code)
 
 
-def _definition(fields: Fields, location: SuiteLocation) -> TaskDefinition:
+def _first_of_each(faults: Sequence[ValueFault]) -> Iterator[ValueFault]:
+    """Without later faults of a value that names Python code, or of one in it."""
+    named = {found.path for found in faults if found.problem.startswith("!function ")}
+    for number, found in enumerate(faults):
+        is_named = any(found.path[:length] in named for length in range(1, len(found.path) + 1))
+        if not is_named or (found.problem.startswith("!function ") and found not in faults[:number]):
+            yield found
+
+
+def _definition(fields: Fields, location: SuiteLocation, code: TaskCode | None) -> TaskDefinition:
     rows, fewshot_rows = _rows(cast("Mapping[str, str]", fields["dataset"]), location)
+    if code is not None:
+        rows, fewshot_rows = replace(rows, code=code), fewshot_rows and replace(fewshot_rows, code=code)
     return TaskDefinition(
         name=str(fields["task"]),
         version=str(fields["version"]),
@@ -74,8 +90,18 @@ def _definition(fields: Fields, location: SuiteLocation) -> TaskDefinition:
         metadata=cast("Mapping[str, object]", fields.get("metadata", {})),
         code=_code(fields),
         rollout_column=str(fields.get("rollout", "")),
-        definition_digest=hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest(),
+        definition_digest=_digest(fields, code),
     )
+
+
+def _digest(fields: Fields, code: TaskCode | None) -> str:
+    """Covers the files of code, whichever functions of them are called."""
+    parts = [json.dumps(fields, sort_keys=True).encode()]
+    for path, content in sorted(code.files.items()) if code else ():
+        parts += [path.encode(), hashlib.sha256(content).digest()]
+    if code:
+        parts += [f"{each.key} {each.column}".encode() for each in code.functions]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
 def _rows(dataset: Mapping[str, str], location: SuiteLocation) -> tuple[RowsReference, RowsReference | None]:

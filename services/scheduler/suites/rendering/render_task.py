@@ -22,6 +22,7 @@ from services.scheduler.suites.rendering.sample import (
 from services.scheduler.suites.rows.errors import UnreadableRow
 from services.scheduler.suites.rows.ports import RowSource
 from services.scheduler.suites.rows.row_source import Provenance, RowSet, SourceRow
+from services.scheduler.suites.rows.task_code import is_code_column
 from services.scheduler.suites.suite import FewshotRule, FewshotSampler, TaskDefinition
 from services.scheduler.suites.templates.errors import RowFault
 
@@ -195,10 +196,11 @@ def _sample(
 
 
 def _without_files(task: TaskDefinition, row: SourceRow) -> SourceRow:
-    """The row without the files of a rollout, which the sample has as they are."""
-    if not task.rollout_column:
+    """The row without the files of a rollout and what code made of it, which the sample has as they are."""
+    if not task.rollout_column and not task.has_code:
         return row
-    return {name: value for name, value in row.items() if name != task.rollout_column}
+    hidden = {task.rollout_column, *filter(is_code_column, row)}
+    return {name: value for name, value in row.items() if name not in hidden}
 
 
 def _code_check(task: TaskDefinition, row: SourceRow, rendered: RenderedRow) -> CodeCheck | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.scheduler.suites.rows.errors import RowsMissing
+from services.scheduler.suites.rows.task_code import TaskCode
 
 SourceRow = Mapping[str, object]
 
@@ -24,7 +25,10 @@ FILE_READERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RowsReference:
-    """Refers to one split: a file of the suite's folder (`file`), or a hub data set (`hub_id`)."""
+    """Refers to one split: a file of the suite's folder (`file`), or a hub data set (`hub_id`).
+
+    `code` of the task makes its rows of those.
+    """
 
     suite: str
     file: Path | None = None
@@ -32,6 +36,7 @@ class RowsReference:
     config: str = ""
     split: str = ""
     revision: str | None = None
+    code: TaskCode | None = None
 
     def __str__(self) -> str:
         """A file appears by name only: its path on the server is private."""

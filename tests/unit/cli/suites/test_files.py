@@ -69,6 +69,30 @@ def test_tags_of_other_tools_are_no_obstacle(tmp_path: Path) -> None:
     assert set(suite_document(path).files) == {"rows.jsonl"}
 
 
+def test_python_files_travel_with_what_they_import_and_name(tmp_path: Path) -> None:
+    root = tmp_path / "lm_eval" / "tasks"
+    for folder in ("own", "other"):
+        (root / folder).mkdir(parents=True)
+    write(root / "own", mine__yaml="include: ../base.yaml\ndoc_to_text: !function utils.text\n")
+    write(root, base__yaml="process_docs: !function shared.process\n", shared__py="import json\n")
+    code = "from .words import text\nfrom lm_eval.tasks.other import more\nNAMES = 'names.json'\n"
+    write(root / "own", utils__py=code, words__py="text = str\n", names__json="[]", unused__py="")
+    write(root / "other", more__py="from . import last", last__py="")
+    path = root / "own" / "mine.yaml"
+    files = {"base.yaml", "own/mine.yaml", "shared.py", "own/utils.py", "own/words.py", "own/names.json"}
+    assert set(suite_document(path, suite_root(path)).files) == files | {"other/more.py", "other/last.py"}
+
+
+def test_a_python_file_outside_of_the_root_is_left_to_the_check(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    write(tmp_path, secret__py="KEY = 1\n")
+    text = "process_docs: !function ..secret.process\ndoc_to_text: !function /etc/passwd.x\n"
+    path = write(tmp_path / "own", mine__yaml=text, utils__py="from ..secret import KEY\n")
+    assert set(suite_document(path).files) == set()
+    path = write(tmp_path / "own", mine__yaml="process_docs: !function utils.process\n")
+    assert set(suite_document(path).files) == {"utils.py"}
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -229,4 +229,7 @@ def _arguments(request: dict[str, Any], given: Sequence[int]) -> Iterator[str]:
     yield from ("--size", str(16 * _MIB), "--perms", "0755", "--tmpfs", "/home")
     for folder in request["writable"]:
         yield from ("--size", str(limits["disk_bytes"]), "--perms", "0755", "--tmpfs", folder)
+    if request["is_read_only"]:
+        for folder in dict.fromkeys((*OWN_FOLDERS, *request["writable"])):
+            yield from ("--remount-ro", folder)
     yield from ("--chdir", request["writable"][0], "--remount-ro", "/")

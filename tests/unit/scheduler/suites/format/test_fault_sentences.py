@@ -32,7 +32,9 @@ def test_what_yaml_takes_for_no_text_is_reported_with_the_way_out(written: str, 
 def test_of_a_filter_in_python_only_that_is_reported() -> None:
     step = "{function: !function own.Filter, group_select: 0, regex_pattern: a}"
     found = faults_of(f"{LM_EVAL}filter_list: [{{name: a, filter: [{step}]}}]\n")
-    assert [problem for *_, problem in found] == ["!function own.Filter: a suite holds no Python code"]
+    [(_, _, key, problem)] = found
+    assert key == "filter_list.0.filter.0.function"
+    assert problem.startswith("!function own.Filter: Python code is executed for process_docs, ")
 
 
 def test_a_filter_that_takes_no_pattern_is_reported_so() -> None:

@@ -270,10 +270,11 @@ def test_what_is_wrong_with_a_group_is_reported(text: str, line: int, key: str, 
 @pytest.mark.parametrize(
     ("more", "key", "problem"),
     [
-        ("process_docs: !function utils.process", "process_docs", "a suite holds no Python code"),
-        ("process_docs: utils.process", "process_docs", "rows are asked as they are"),
-        ("process_results: !function utils.score", "process_results", "a suite holds no Python code"),
-        ("metric_list: [{metric: !function utils.mine}]", "metric_list.0.metric", "no Python code"),
+        ("process_docs: !function utils.process", "process_docs", "utils.py is not in the suite's folder"),
+        ("process_docs: !function process", "process_docs", "its file is not in the suite's folder"),
+        ("process_docs: utils.process", "process_docs", "only Python code can change rows"),
+        ("process_results: !function utils.score", "process_results", "no Python code does so"),
+        ("metric_list: [{metric: !function utils.mine}]", "metric_list.0.metric", "for process_docs"),
         ("metric_list: [{metric: bleurt}]", "metric_list.0.metric", "'bleurt' is none of acc"),
         ("metric_list: [{metric: exact_match, k: 3}]", "metric_list.0.k", "there is no such key"),
         ("filter_list: [{name: a, filter: [{function: map}]}]", "filter_list.0.filter.0.function", "'map'"),
@@ -318,7 +319,7 @@ def test_other_outputs_are_refused(output_type: str) -> None:
 
 def test_a_task_of_python_code_is_reported_to_be_one() -> None:
     text = "task: mine\ngroup: ours\nclass: !function task.Mine\n"
-    assert faults_of(text) == [("", 3, "class", "!function task.Mine: a suite holds no Python code")]
+    assert faults_of(text) == [("", 3, "class", "a task is its file, not a Python class")]
 
 
 def test_a_task_needs_a_split_that_can_be_asked() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.scheduler.suites.format.yaml_document import MAX_DEPTH, InvalidYaml, read_yaml
+from services.scheduler.suites.format.yaml_document import MAX_DEPTH, FunctionName, InvalidYaml, read_yaml
 
 
 def value(text: str) -> object:
@@ -48,11 +48,17 @@ def test_a_key_that_is_there_twice_is_reported_with_the_line_of_the_second() -> 
     assert faults("a: {b: 1}\nc: 1\na: 2\n") == [("a", 3, "this key is there twice")]
 
 
-def test_python_code_and_unknown_tags_are_reported_where_they_are() -> None:
-    assert faults("a:\n  - !function utils.score\nb: !mine [1]\nc: !env x\n") == [
-        ("a.0", 2, "!function utils.score: a suite holds no Python code"),
-        ("b", 3, "the tag !mine means nothing in a suite"),
-        ("c", 4, "the tag !env means nothing in a suite"),
+def test_a_function_is_a_name_and_no_text() -> None:
+    named = value("a: !function utils.score\nb: '!function utils.score'\n")
+    assert isinstance(named, dict)
+    assert (named["a"], type(named["a"])) == ("utils.score", FunctionName)
+    assert type(named["b"]) is str
+
+
+def test_unknown_tags_are_reported_where_they_are() -> None:
+    assert faults("b: !mine [1]\nc: !env x\n") == [
+        ("b", 1, "the tag !mine means nothing in a suite"),
+        ("c", 2, "the tag !env means nothing in a suite"),
     ]
 
 

@@ -16,7 +16,7 @@ from services.scheduler.suites.rows.hub_rows import refuse_large_files, refuse_l
 from services.scheduler.suites.rows.row_source import FILE_READERS
 from tests.fakes.thorough_cases import first_cases
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 PROGRAM = """
 import sys

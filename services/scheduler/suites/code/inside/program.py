@@ -1,0 +1,187 @@
+"""The program inside the sandbox: reads rows as lines of JSON, calls the functions of a task, writes lines.
+
+It is not trusted: what it executes may write any line. Python's standard library is all that it imports.
+"""
+
+import gc
+import json
+import os
+import random
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from services.scheduler.suites.code.inside.dataset import Dataset, stand_in
+from services.scheduler.suites.code.inside.modules import AbsentPackage, TaskFiles
+
+PROCESS_DOCS = "process_docs"
+# As many rows are asked in one process, which is a copy of the one that imported the code: nothing that a
+# function keeps reaches rows beyond.
+BATCH_ROWS = 1024
+# Of each batch the first row, each of this number and the last are asked again, in the opposite order.
+AGAIN_EVERY = 64
+# As lm-evaluation-harness seeds.
+SEED, NUMPY_SEED = 0, 1234
+_SHOWN_CHARACTERS = 300
+_FAILED = 3
+
+Row = dict[str, Any]
+
+
+class Failed(Exception):
+    """A function of the task failed at a row, or -1 for all; its cause is the task's own error."""
+
+    def __init__(self, key: str, doc_id: int) -> None:
+        super().__init__(key, doc_id)
+        self.key = key
+        self.doc_id = doc_id
+
+
+class Program:
+    """`functions` by the key of the task that names each one."""
+
+    def __init__(self, functions: Mapping[str, Callable[..., Any]], output: BinaryIO, folder: str) -> None:
+        self._process_docs = functions.get(PROCESS_DOCS)
+        self._functions = {key: each for key, each in functions.items() if key != PROCESS_DOCS}
+        self._output = output
+        self._folder = folder
+        # Seeding takes as long as a short function.
+        self._draws = any(b"random" in file.read_bytes() for file in Path(folder).rglob("*.py"))
+
+    def run(self, rows: Iterator[Row]) -> None:
+        count = 0
+        given = iter(self._processed(list(rows))) if self._process_docs else rows
+        # A look for garbage would write to all rows, and so make a copy of each in each process.
+        gc.disable()
+        gc.freeze()
+        while batch := list(islice(given, BATCH_ROWS)):
+            self._in_copy(self._ask, batch, count)
+            if self._functions and len(batch) > 1:
+                self._in_copy(self._ask_again, batch, count)
+            count += len(batch)
+        self.write({"end": count})
+
+    def write(self, line: Row) -> None:
+        self._output.write(json.dumps(line, default=_plain).encode())
+        self._output.write(b"\n")
+
+    def fail(self, failed: Failed) -> NoReturn:
+        error = failed.__cause__ or failed
+        frames = [each for each in traceback.extract_tb(error.__traceback__) if self._folder in each.filename]
+        where = (
+            f"{frames[-1].filename.split(self._folder)[-1].lstrip('/')}, line {frames[-1].lineno}"
+            if frames
+            else ""
+        )
+        absent = str(error) if isinstance(error, AbsentPackage) else ""
+        text = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()[-1]
+        fact = {"key": failed.key, "doc_id": failed.doc_id, "text": text[:_SHOWN_CHARACTERS]}
+        self.write({"error": {**fact, "where": where, "absent": absent}})
+        self._output.flush()
+        os._exit(_FAILED)
+
+    def _processed(self, rows: list[Row]) -> Iterable[Row]:
+        assert self._process_docs is not None
+        try:
+            made = self._process_docs(Dataset(rows))
+            rows.clear()
+            return list(made)
+        except BaseException as error:
+            raise Failed(PROCESS_DOCS, -1) from error
+
+    def _in_copy(self, ask: Callable[[list[Row], int], None], batch: list[Row], start: int) -> None:
+        """In a copy of this process, so that what the functions keep is gone afterwards."""
+        self._output.flush()
+        copy = os.fork()
+        if copy == 0:
+            try:
+                ask(batch, start)
+                self._output.flush()
+            except Failed as failed:
+                self.fail(failed)
+            os._exit(0)
+        code = os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
+        if code:
+            os._exit(code if code > 0 else 128 - code)
+
+    def _ask(self, batch: list[Row], start: int) -> None:
+        for number, row in enumerate(batch, start):
+            if not isinstance(row, Mapping):
+                raise Failed(PROCESS_DOCS, number) from TypeError("a row is no dict")
+            line: Row = {"row": dict(row)} if self._process_docs else {}
+            try:
+                kept = json.dumps(line, default=_plain)
+            except (TypeError, ValueError) as error:
+                raise Failed(PROCESS_DOCS, number) from error
+            made = self._made(row, number)
+            self._output.write(f'{kept[:-1]}{", " if line else ""}"made": {made}}}\n'.encode())
+
+    def _ask_again(self, batch: list[Row], start: int) -> None:
+        last = len(batch) - 1
+        for index in reversed(range(len(batch))):
+            if index % AGAIN_EVERY == 0 or index == last:
+                made = self._made(batch[index], start + index)
+                self._output.write(f'{{"again": {start + index}, "made": {made}}}\n'.encode())
+
+    def _made(self, row: Row, number: int) -> str:
+        """What the functions make of a row, as JSON. What they draw at random depends on its number alone."""
+        if self._draws:
+            _seed(number, number)
+        made = {}
+        for key, function in self._functions.items():
+            try:
+                made[key] = json.dumps(function(row), default=_plain)
+            except BaseException as error:
+                raise Failed(key, number) from error
+        return "{" + ", ".join(f"{json.dumps(key)}: {value}" for key, value in made.items()) + "}"
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of numpy, and rows of packages, as JSON has them."""
+    for name in ("tolist", "item", "isoformat"):
+        if hasattr(value, name):
+            return getattr(value, name)()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def _seed(seed: int, numpy_seed: int) -> None:
+    random.seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(numpy_seed)
+
+
+def _rows(lines: Iterable[bytes]) -> Iterator[Row]:
+    return (json.loads(line) for line in lines)
+
+
+def _functions(named: Mapping[str, list[str]], files: TaskFiles) -> Iterator[tuple[str, Callable[..., Any]]]:
+    for key, (path, name) in named.items():
+        try:
+            yield key, getattr(files.load(path), name)
+        except BaseException as error:
+            raise Failed(key, -1) from error
+
+
+def main(folder: str) -> None:
+    """`folder` has the files of the task. What the code prints goes to the standard error."""
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    header = json.loads(sys.stdin.buffer.readline())
+    files = TaskFiles(Path(folder))
+    sys.meta_path.insert(0, files)
+    stand_in()
+    random.seed(SEED)
+    program = Program({}, output, folder)
+    try:
+        program = Program(dict(_functions(header["functions"], files)), output, folder)
+        _seed(SEED, NUMPY_SEED)
+        program.run(_rows(sys.stdin.buffer))
+        output.flush()
+    except Failed as failed:
+        program.fail(failed)

@@ -1,0 +1,40 @@
+"""Python code of a task: the functions that make its rows, and the files that they need."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+PROCESS_DOCS = "process_docs"
+# No name of a column that a file of rows may have: it is what a task file says.
+_COLUMN_BEGIN = "!function "
+
+
+@dataclass(frozen=True, slots=True)
+class CodeFunction:
+    """`key` of the task names the function of a file, by the file's path in the suite's root."""
+
+    key: str
+    path: str
+    function: str
+
+    @property
+    def column(self) -> str:
+        """The column that has what the function makes of a row."""
+        return f"{_COLUMN_BEGIN}{self.path}:{self.function}"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCode:
+    """`files` by their paths in the suite's root, with those that they import."""
+
+    task: str
+    functions: Sequence[CodeFunction]
+    files: Mapping[str, bytes]
+
+    @property
+    def processes_docs(self) -> bool:
+        """The code makes the list of rows; otherwise it adds to each row."""
+        return any(function.key == PROCESS_DOCS for function in self.functions)
+
+
+def is_code_column(name: str) -> bool:
+    return name.startswith(_COLUMN_BEGIN)

@@ -1,0 +1,125 @@
+"""Tasks that name Python code: which functions and files they have, and what names them."""
+
+from pathlib import Path
+
+import pytest
+
+from proctor.code_files import code_files
+from services.scheduler.suites.format.yaml_files import SuiteFiles
+from services.scheduler.suites.format.yaml_suite_reader import NameRule, read_suite
+from services.scheduler.suites.rows.task_code import TaskCode
+from services.scheduler.suites.suite import TaskDefinition
+from services.scheduler.suites.yaml_installed_suites import load_suites, reload_suites
+
+TASK = """\
+task: words
+dataset_path: org/words
+training_split: train
+test_split: test
+process_docs: !function utils.process
+doc_to_text: !function utils.text
+doc_to_target: "{{word}}"
+"""
+
+
+def task_of(files: dict[str, str], root: str = "suite.yaml") -> TaskDefinition:
+    def read(path: str) -> bytes:
+        if path not in files:
+            raise FileNotFoundError(2, "missing")
+        return files[path].encode()
+
+    reading = read_suite(SuiteFiles(read, root, lambda: files), Path(), NameRule())
+    assert not reading.faults
+    assert reading.suite is not None
+    [task] = reading.suite.tasks
+    return task
+
+
+def code_of(task: TaskDefinition) -> TaskCode:
+    assert task.rows.code is not None
+    return task.rows.code
+
+
+def test_a_task_has_its_functions_and_files() -> None:
+    task = task_of(
+        {"suite.yaml": TASK, "utils.py": "from .more import text\n", "more.py": "", "other.py": ""}
+    )
+    code = code_of(task)
+    assert [(each.key, each.path, each.function) for each in code.functions] == [
+        ("process_docs", "utils.py", "process"),
+        ("doc_to_text", "utils.py", "text"),
+    ]
+    assert (code.task, set(code.files)) == ("words", {"utils.py", "more.py"})
+    assert task.has_code
+    assert task.templates.text.source == "!function utils.py:text"
+
+
+def test_examples_are_made_by_the_same_code() -> None:
+    task = task_of({"suite.yaml": TASK, "utils.py": ""})
+    assert task.fewshot_rows is not None
+    assert task.fewshot_rows.code == task.rows.code
+
+
+def test_a_function_is_looked_for_beside_the_file_that_names_it() -> None:
+    files = {
+        "suite.yaml": "include: own/task.yaml\n",
+        "own/task.yaml": f"include: ../base.yaml\n{TASK}".replace(
+            "process_docs: !function utils.process\n", ""
+        ),
+        "base.yaml": "process_docs: !function utils.process\n",
+        "own/utils.py": "",
+        "utils.py": "",
+    }
+    functions = code_of(task_of(files)).functions
+    assert [(each.key, each.path) for each in functions] == [
+        ("process_docs", "utils.py"),
+        ("doc_to_text", "own/utils.py"),
+    ]
+
+
+def test_a_function_may_be_named_from_the_root() -> None:
+    text = "process_docs: !function lm_eval.tasks.shared.rows.process\n"
+    files = {
+        "suite.yaml": "include: own/task.yaml\n",
+        "own/task.yaml": TASK.replace("process_docs: !function utils.process\n", text),
+        "own/utils.py": "",
+        "shared/rows.py": "",
+    }
+    assert code_of(task_of(files)).functions[0].path == "shared/rows.py"
+
+
+def test_an_overridden_function_is_no_code_of_the_task() -> None:
+    files = {"suite.yaml": f"include: base.yaml\n{TASK}doc_to_target: word\n", "utils.py": ""}
+    files["base.yaml"] = "doc_to_target: !function gone.target\n"
+    assert [each.key for each in code_of(task_of(files)).functions] == ["process_docs", "doc_to_text"]
+
+
+@pytest.mark.parametrize("changed", ["utils.py", "more.py"])
+def test_the_digest_covers_each_file_of_the_code(changed: str) -> None:
+    files = {"suite.yaml": TASK, "utils.py": "from .more import text\n", "more.py": "A = 1\n", "other.py": ""}
+    digest = task_of(files).definition_digest
+    assert task_of({**files, "other.py": "B = 2\n"}).definition_digest == digest
+    assert task_of({**files, changed: files[changed] + "B = 2\n"}).definition_digest != digest
+
+
+def test_an_installed_suite_is_read_again_when_its_code_changes(tmp_path: Path) -> None:
+    (tmp_path / "words.yaml").write_text(TASK)
+    (tmp_path / "utils.py").write_text("A = 1\n")
+    before = load_suites(tmp_path)
+    assert reload_suites(before) is before
+    (tmp_path / "utils.py").write_text("A = 100\n")
+    after = reload_suites(before)
+    assert code_of(after.suite("words").tasks[0]).files == {"utils.py": b"A = 100\n"}
+
+
+def test_files_that_import_each_other_end() -> None:
+    files = {"a/x.py": b"from . import y", "a/y.py": b"import lm_eval.tasks.a.x, os", "a/z.py": b""}
+
+    def read(path: str) -> bytes:
+        if path not in files:
+            raise FileNotFoundError(path)
+        return files[path]
+
+    assert set(code_files("a/x.py", read)) == {"a/x.py", "a/y.py"}
+    files["a/x.py"] = b"def broken(:"
+    assert set(code_files("a/x.py", read)) == {"a/x.py"}
