@@ -49,6 +49,7 @@ _OF_MODULES = {
         for with_what in ("", "e", "p", "pe")
     },
 }
+_COMPARISONS = frozenset({"__eq__", "__ne__"})
 _IN_TEXTS = {**_NAMES, **{name: what for (_, name), what in _OF_MODULES.items()}}
 _REWARD_TEXT = re.compile(r"reward\.(?:txt|json)\b|/logs/?\Z|\blogs/verifier\b")
 _MAX_DEPTH, _MAX_PARTS = 3, 64
@@ -210,7 +211,7 @@ class _Reader:
             yield _USES_RUNNER
         if text.startswith("builtins."):
             yield _BUILTINS
-        if text in ("__eq__", "__ne__"):
+        if text in _COMPARISONS:
             yield _EQUAL
         if _REWARD_TEXT.search(text):
             yield _REWARD
@@ -218,15 +219,16 @@ class _Reader:
     def _defined(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
         if node.name.startswith("pytest_"):
             yield _USES_RUNNER
-        if node.name in ("__eq__", "__ne__") and _compares_nothing(node):
+        if node.name in _COMPARISONS and _compares_nothing(node):
             yield _EQUAL
 
 
 def _assigned(node: ast.Assign) -> Iterator[str]:
     names = {target.id for target in node.targets if isinstance(target, ast.Name)}
-    is_lambda = isinstance(node.value, ast.Lambda) and _compares_nothing(node.value)
-    if is_lambda and names & {"__eq__", "__ne__"}:
-        yield _EQUAL
+    if names & _COMPARISONS:
+        is_of_class = isinstance(node.value, ast.Attribute) and node.value.attr in _COMPARISONS
+        if _compares_nothing(node.value) if isinstance(node.value, ast.Lambda) else not is_of_class:
+            yield _EQUAL
     if "pytest_plugins" in names:
         yield _USES_RUNNER
 
@@ -241,7 +243,7 @@ def _subscript(node: ast.Subscript) -> Iterator[str]:
 
 
 def _compares_nothing(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
-    """Whether it answers without a look at the other. `NotImplemented` leaves that to the other."""
+    """Whether it answers without a look at both sides. `NotImplemented` leaves that to the other."""
     own = [each.arg for each in (*node.args.posonlyargs, *node.args.args)][:1]
     parts = list(ast.walk(node))
     is_answer = isinstance(node, ast.Lambda) or any(
@@ -249,7 +251,8 @@ def _compares_nothing(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     )
     names = {each.id for each in parts if isinstance(each, ast.Name)}
     others = {each.arg for each in parts if isinstance(each, ast.arg)} - {*own}
-    return is_answer and "NotImplemented" not in names and names.isdisjoint(others)
+    looks_at_both = names & {*own, "super"} and names & others
+    return is_answer and "NotImplemented" not in names and not looks_at_both
 
 
 def _root(node: ast.expr) -> str:

@@ -62,6 +62,8 @@ def test_hostile_code_does_not_hold_the_interpreter(part: str) -> None:
         ("class A(int):\n    def __eq__(self, o): return self is self\n", "equal to everything"),
         ("A = type('A', (int,), {'__eq__': lambda a, b: 1})\n", "equal to everything"),
         ("class A(int):\n    def __eq__(self, o):\n        return bool(1)\n", "equal to everything"),
+        ("class A(int):\n    def __eq__(self, o):\n        return truth(o)\n", "equal to everything"),
+        ("class A(int):\n    __eq__ = operator.or_\n", "equal to everything"),
         ("globals()['__builtins__']\n", "builtins"),
     ],
 )
@@ -78,6 +80,7 @@ def test_suspicious_code_is_reported(code: str, what: str) -> None:
         "class A:\n    def __eq__(self, other):\n        return self.n == other.n\n",
         "class A:\n    def _exit(self):\n        self._exit()\n",
         "class A:\n    def __eq__(self, other): return NotImplemented\n",
+        "class A(B):\n    __ne__ = B.__ne__\n    def __eq__(self, other): return super().__eq__(other)\n",
         "class A:\n    def __eq__(self, other):\n        same = self.n == other.n\n        return same\n",
         "class A:\n    __eq__ = lambda self, other: self.n == other.n\n",
         "class A:\n    def __eq__(self, other): return self.key() == key(other)\n",
