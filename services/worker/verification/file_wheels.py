@@ -2,13 +2,17 @@
 
 import re
 import zipfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email.parser import HeaderParser
 from io import BytesIO
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
+from packaging.version import Version
 
 from services.common.sandboxes.errors import VerifierFailed
 from services.common.sandboxes.sandbox import TarLimits
@@ -20,6 +24,10 @@ SETTING = "PROCTOR_WORKER_VERIFIER_WHEELS"
 MAX_BYTES = 512 * 1024**2
 _TEXTS = (".sh", ".txt", ".toml", ".cfg", ".in")
 _WORD = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_CLAUSE = r"(?:[=<>!~]=|[<>])\s*\d[\w.*+]*"
+_PIN = re.compile(rf"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]\s]*\])?\s*({_CLAUSE}(?:\s*,\s*{_CLAUSE})*)")
+# A package, and which versions of it.
+_Wanted = tuple[NormalizedName, SpecifierSet]
 # The programs of the sandbox do these without uv itself.
 _NEEDS_UV = re.compile(r"\buv\s+(?:-\S+\s+)*(?:sync|export|tree|build|publish|format)\b")
 _UV = canonicalize_name("uv")
@@ -30,23 +38,28 @@ class FileWheels:
     """`folder` is read again for each task, so wheels may be added; None means that there is none."""
 
     folder: Path | None
-    _required: dict[Path, frozenset[NormalizedName]] = field(default_factory=dict, init=False)
+    _required: dict[Path, Sequence[_Wanted]] = field(default_factory=dict, init=False)
 
     def packed(self, tests: bytes) -> bytes:
         """A tar of the wheels that the scripts of these tests name, with all that they require.
 
-        Empty where there is none. Raises VerifierFailed where they are too large, or the folder is not there.
+        The newest of each that is as it is wanted. Empty where there is none. Raises VerifierFailed where
+        they are too large, or the folder is not there.
         """
         if self.folder is None:
             return b""
         wheels = self._wheels(self.folder)
-        named = _named(tests) & wheels.keys()
-        left = sorted(named)
+        left = list(_named(tests, wheels.keys()))
+        files: dict[str, Path] = {}
         while left:
-            required = self._requires(wheels[left.pop()]) & wheels.keys()
-            left += sorted(required - named)
-            named |= required
-        files = {path.name: path for name in sorted(named) for path in wheels[name]}
+            name, wanted = left.pop()
+            # Where none is as it is wanted, the installer says so, or takes the newest.
+            fitting = [path for path in wheels[name] if wanted.contains(_version_of(path), prereleases=True)]
+            newest = _version_of((fitting or wheels[name])[0])
+            for path in wheels[name]:
+                if _version_of(path) == newest and path.name not in files:
+                    files[path.name] = path
+                    left += [each for each in self._requires(path) if each[0] in wheels]
         if (size := sum(path.stat().st_size for path in files.values())) > MAX_BYTES:
             raise VerifierFailed(
                 problem=f"their wheels have {size:,} bytes, and a sandbox takes {MAX_BYTES:,}."
@@ -62,22 +75,33 @@ class FileWheels:
                 found.setdefault(parse_wheel_filename(path.name)[0], []).append(path)
             except InvalidWheelFilename:
                 continue
-        return found
+        return {name: sorted(paths, key=_version_of, reverse=True) for name, paths in found.items()}
 
-    def _requires(self, paths: list[Path]) -> frozenset[NormalizedName]:
-        for path in paths:
-            if path not in self._required:
-                self._required[path] = frozenset(
-                    canonicalize_name(each.name) for each in requirements_of(path) if not _is_of_extra(each)
-                )
-        return frozenset().union(*(self._required[path] for path in paths))
+    def _requires(self, path: Path) -> Sequence[_Wanted]:
+        if path not in self._required:
+            self._required[path] = tuple(
+                (canonicalize_name(each.name), each.specifier)
+                for each in requirements_of(path)
+                if not _is_of_extra(each)
+            )
+        return self._required[path]
 
 
-def _named(tests: bytes) -> set[NormalizedName]:
+def _version_of(wheel: Path) -> Version:
+    return parse_wheel_filename(wheel.name)[1]
+
+
+def _named(tests: bytes, there: Collection[NormalizedName]) -> Iterator[_Wanted]:
+    """Packages by their names, in each version that is written behind one."""
     files = read_files(BytesIO(inflated(tests)), "the tests", TarLimits())
     text = "\n".join(file.content.decode("utf-8", "replace") for file in files if file.name.endswith(_TEXTS))
-    named = {canonicalize_name(word) for word in _WORD.findall(text)}
-    return named if _NEEDS_UV.search(text) else named - {_UV}
+    named = {canonicalize_name(word) for word in _WORD.findall(text)} & {*there}
+    pinned: dict[NormalizedName, list[SpecifierSet]] = {}
+    for pin, clauses in _PIN.findall(text):
+        with suppress(InvalidSpecifier):
+            pinned.setdefault(canonicalize_name(pin), []).append(SpecifierSet(clauses))
+    for name in sorted(named if _NEEDS_UV.search(text) else named - {_UV}):
+        yield from ((name, wanted) for wanted in pinned.get(name) or [SpecifierSet()])
 
 
 def requirements_of(wheel: Path) -> list[Requirement]:

@@ -37,6 +37,8 @@ _LOGS = "/logs/verifier"
 MAX_PROCESSES = 256
 # Long enough for the summaries of large test suites, which stand at the end.
 OUTPUT_BYTES = 100_000
+# A wheel and what is in it, as a multiple of its bytes.
+_UNPACKED = 6
 _LOG_LIMITS = TarLimits(total_bytes=16 * 1024**2, members=1000)
 _REWARDS = ("reward.json", "reward.txt")
 _LOG_SUFFIXES = (".txt", ".log", ".out", ".err")
@@ -108,7 +110,8 @@ class VerifyRollout:
         emptied = await sandbox.run(Command(("/bin/sh", "-c", _EMPTIED, "sh", *places), cwd="/"))
         if not emptied.is_success:
             return VerifierResult(0.0, "the folders of the tests cannot be emptied", suspicions=suspicions)
-        return await self._execute(sandbox, task, suspicions)
+        wheels = await asyncio.to_thread(self.wheels, task.tests) if task.tests else b""
+        return await self._execute(sandbox, task, suspicions, wheels)
 
     async def _judge(self, task: RolloutTask, left: LeftFiles, packages: ImagePackages) -> VerifierResult:
         if task.verifier is VerifierKind.RUBRICS:
@@ -116,7 +119,8 @@ class VerifyRollout:
         suspicions = await asyncio.to_thread(_suspicions, task, left)
         if task.has_own_files:
             left = await asyncio.to_thread(_own_files, task, left)
-        sandbox = await self.execute_pytest.engine.open(_spec(task, packages))
+        wheels = await asyncio.to_thread(self.wheels, task.tests) if task.tests else b""
+        sandbox = await self.execute_pytest.engine.open(_spec(task, packages, len(wheels)))
         try:
             try:
                 if left.others:
@@ -124,7 +128,7 @@ class VerifyRollout:
                 await sandbox.put(task.workdir, await asyncio.to_thread(_ready, task, left.files))
             except FilesRefused as refused:
                 return VerifierResult(0.0, str(refused), suspicions=suspicions)
-            return await self._execute(sandbox, task, suspicions)
+            return await self._execute(sandbox, task, suspicions, wheels)
         finally:
             await asyncio.shield(sandbox.close())
 
@@ -178,12 +182,12 @@ class VerifyRollout:
         )
 
     async def _execute(
-        self, sandbox: Sandbox, task: RolloutTask, suspicions: tuple[str, ...]
+        self, sandbox: Sandbox, task: RolloutTask, suspicions: tuple[str, ...], wheels: bytes
     ) -> VerifierResult:
         """The task's own program, as it is."""
         if task.tests:
             await sandbox.put(task.tests_folder, await asyncio.to_thread(inflated_scripts, task.tests))
-            if wheels := await asyncio.to_thread(self.wheels, task.tests):
+            if wheels:
                 await sandbox.put(f"{RUNNER}/wheels", wheels)
         command = Command(
             ("/bin/sh", "-c", _WITH_RUNNER, "sh", RUNNER, _LOGS, *task.test_command),
@@ -264,14 +268,15 @@ def _ready(task: RolloutTask, files: bytes) -> bytes:
     return made_ready(files, task.workdir, folders=inner)
 
 
-def _spec(task: RolloutTask, packages: ImagePackages) -> SandboxSpec:
+def _spec(task: RolloutTask, packages: ImagePackages, wheels_bytes: int) -> SandboxSpec:
     limits = task.limits
+    disk = max(limits.disk_bytes, _UNPACKED * wheels_bytes)
     return SandboxSpec(
         workdir=task.workdir,
         # An image of the verifier's own holds the tests, which a writable folder would hide.
         writable=(*task.folders, *((task.tests_folder,) if task.tests else ()), RUNNER, "/logs"),
         image=task.verifier_image or task.image,
-        limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, MAX_PROCESSES),
+        limits=SandboxLimits(limits.cpus, limits.memory_bytes, disk, MAX_PROCESSES),
         lifetime_seconds=limits.verifier_seconds + 300.0,
         shown=packages.shown,
     )

@@ -1,6 +1,8 @@
 """Tests that first fetch and install what they need: what is there is installed, without a network."""
 
 import asyncio
+import gzip
+import io
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +11,8 @@ from zipfile import ZipFile
 import pytest
 
 from services.common.sandboxes.errors import VerifierFailed
+from services.common.sandboxes.sandbox import TarLimits
+from services.common.sandboxes.tar_files import pack, read_files
 from services.worker.rollouts.execute_rollout import ExecuteRollout
 from services.worker.verification.bundles import LeftFiles, inflated
 from services.worker.verification.file_wheels import FileWheels
@@ -110,12 +114,12 @@ async def test_what_is_not_there_gives_no_score(rollouts: ExecuteRollout, tmp_pa
         await judged(rollouts, right_folder(tmp_path / "a", REFUSED[line]))
 
 
-def wheel(folder: Path, name: str, *, requires: str = "") -> None:
+def wheel(folder: Path, name: str, *, requires: str = "", version: str = "1.5") -> None:
     """A module of that name with a program, as a wheel."""
     folder.mkdir(exist_ok=True)
-    info = f"{name}-1.5.dist-info"
-    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.5\n"
-    with ZipFile(folder / f"{name}-1.5-py3-none-any.whl", "w") as files:
+    info = f"{name}-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    with ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as files:
         files.writestr(f"{name}.py", "def main():\n    print('this is', __name__)\n")
         files.writestr(f"{info}/METADATA", metadata + (f"Requires-Dist: {requires}\n" if requires else ""))
         files.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
@@ -148,3 +152,16 @@ async def test_a_version_that_no_wheel_has_is_refused(rollouts: ExecuteRollout, 
     folder = right_folder(tmp_path / "a", "pip install first==2.0 && first")
     with pytest.raises(VerifierFailed, match=r"pip: first==2\.0 cannot be installed"):
         await judged(replace(rollouts, verifier=verifier), folder)
+
+
+def test_a_sandbox_takes_one_version_of_each_wheel(tmp_path: Path) -> None:
+    """That which the tests want, and which these require; else the newest."""
+    for version in ("1.9", "1.10", "2.0"):
+        wheel(tmp_path, "first", requires="second<3", version=version)
+        wheel(tmp_path, "third", version=version)
+        wheel(tmp_path, "second", version=f"{version}.1")
+    wheel(tmp_path, "second", version="3.0")
+    tests = gzip.compress(pack({"test.sh": b"pip install 'first>=1.9,<2' && uvx third"}))
+    packed = FileWheels(tmp_path).packed(tests)
+    names = [file.name.partition("-py3")[0] for file in read_files(io.BytesIO(packed), "", TarLimits())]
+    assert names == ["first-1.10", "second-2.0.1", "third-2.0"]
