@@ -73,7 +73,7 @@ async def test_the_chosen_answer_is_closed_without_scripts(site: Site) -> None:
     async with tab(site.browser, site.url, Look(390, has_scripts=False)) as opened:
         await opened.open(f"/runs/{site.runs[0]}/results?row=3.0")
         await opened.page.get_by_role("link", name="Close the answer").click()
-        await opened.page.wait_for_url("**/results#row-3.0")
+        await opened.page.wait_for_url("**/results?row=none#row-3.0")
         await expect(opened.page.locator("#detail")).to_contain_text("Choose a row")
 
 

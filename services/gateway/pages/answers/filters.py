@@ -47,7 +47,8 @@ class OutcomeFilters:
     """Values that cannot be read are ignored, so that old links stay valid.
 
     `row_id` and `text` are substrings. `marked` is golden or wrong, and `failure` a class. `after` is a page
-    token, and `row` the key of the answer that is shown in full.
+    token, and `row` the key of the answer that is shown in full: without it the first one is, and with "none"
+    none.
     """
 
     status: _Text = ""

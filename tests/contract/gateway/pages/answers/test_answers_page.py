@@ -56,6 +56,7 @@ async def test_first_answer_is_open_until_another_is_chosen(harness: GatewayHarn
     assert "data-unasked" in shown.html
     assert ">target 0</pre>" in shown.html
     assert "data-unasked" not in (await show(harness, f"{RESULTS}?row=7.0")).html
+    assert "Choose a row to see it in full." in (await show(harness, f"{RESULTS}?row=none")).html
     closed = await show(harness, RESULTS, headers=PART | {"HX-Target": "section#detail"})
     assert "Choose a row to see it in full." in closed.html
 
