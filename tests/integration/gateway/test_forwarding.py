@@ -220,6 +220,7 @@ async def test_reflection_lists_the_public_services_only() -> None:
         "Storage",
         "Rollout",
         "Artifact",
+        "Key",
     )
     assert ours == {f"proctor.v1.{topic}Service" for topic in topics}
 
