@@ -10,6 +10,7 @@ import json
 import secrets
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import lru_cache
 
 from proctor.values.names.user import Caller
 from services.common.api_keys import Pepper
@@ -24,6 +25,8 @@ LONGEST = timedelta(days=7)
 _RENEWED_AFTER = timedelta(hours=1)
 # That of a user with the longest name.
 MAX_CHARACTERS = 1500
+# At most some 6 MB.
+_MAX_VERIFIED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,8 @@ class Sessions:
         self._ring = ring
         self._pepper = pepper
         self._clock = clock
+        # A page sends the same text again and again; what was no session is not kept.
+        self._verified = lru_cache(maxsize=_MAX_VERIFIED)(self._verify)
 
     def begin(self, caller: Caller) -> str:
         """The text of a new session of a caller whose key was checked."""
@@ -64,10 +69,7 @@ class Sessions:
 
     def read(self, text: str) -> Session:
         """Raises `KeyUnknown` for what no gateway has written, and `SessionOver`."""
-        content, _, code = text[:MAX_CHARACTERS].rpartition(".")
-        if not hmac.compare_digest(_packed(self._pepper.code(content)).encode(), code.encode()):
-            raise KeyUnknown
-        session = Session(*json.loads(base64.urlsafe_b64decode(content)))
+        session = self._verified(text[:MAX_CHARACTERS])
         if self._now() >= session.ends or self._ring.is_ended(session.session_id):
             raise SessionOver
         return session
@@ -93,6 +95,12 @@ class Sessions:
     def left_of(self, session: Session) -> timedelta:
         """The longest time that the session could still last."""
         return timedelta(seconds=session.began - self._now()) + LONGEST
+
+    def _verify(self, text: str) -> Session:
+        content, _, code = text.rpartition(".")
+        if not hmac.compare_digest(_packed(self._pepper.code(content)).encode(), code.encode()):
+            raise KeyUnknown
+        return Session(*json.loads(base64.urlsafe_b64decode(content)))
 
     def _signed(self, session: Session) -> str:
         values = (
