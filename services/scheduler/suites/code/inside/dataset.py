@@ -1,6 +1,6 @@
 """Stands in for the package `datasets` inside the sandbox: rows in memory, by the package's own rules.
 
-A function gets a fresh copy of a row, and only what it returns is kept.
+A function gets a fresh copy of a row.
 """
 
 import sys
@@ -93,13 +93,16 @@ class Dataset:
             return self._mapped_batches(function, options, removed)
         rows: list[Row] = []
         for index, row in enumerate(self._rows):
-            made = function(*_arguments(self._row(row), [index], options), **_given(options))
+            given = self._row(row)
+            # As there: what a function changes within a cell stays, other cells that it sets do not.
+            cells = dict(given)
+            made = function(*_arguments(given, [index], options), **_given(options))
             if made is None:
                 rows.append(row)
                 continue
             if not isinstance(made, Mapping):
                 raise TypeError(f"map: the function returned {type(made).__name__}, not a dict or None")
-            rows.append({**{name: row.get(name) for name in self._names if name not in removed}, **made})
+            rows.append({**{name: cell for name, cell in cells.items() if name not in removed}, **made})
         kept = [name for name in self._names if name not in removed]
         return Dataset(rows, list(dict.fromkeys([*kept, *(name for row in rows for name in row)])))
 
@@ -110,8 +113,9 @@ class Dataset:
         for start in range(0, len(self._rows), size):
             batch = _columns([self._row(row) for row in self._rows[start : start + size]], self._names)
             indices = [list(range(start, min(start + size, len(self._rows))))]
+            cells = dict(batch)
             made = function(*_arguments(batch, indices, options), **_given(options))
-            rows += _rows_of({**{name: batch[name] for name in kept}, **(made or {})})
+            rows += _rows_of({**{name: cells[name] for name in kept}, **(made or {})})
         return Dataset(rows, None if rows else kept)
 
     def filter(self, function: Callable[..., Any] | None = None, **options: Any) -> "Dataset":

@@ -118,7 +118,7 @@ class LenientLoader(Loader):
                 missing = str(error.name or name)
                 if name in tried or missing.startswith(TASKS):
                     raise
-                return Absent(missing)
+                return Absent(missing.partition(".")[0])
 
         module.__dict__["__builtins__"] = {**builtins.__dict__, "__import__": import_leniently}
         exec(compile(tree, str(self._file), "exec"), module.__dict__)  # noqa: S102  # the task's own code, in its sandbox
