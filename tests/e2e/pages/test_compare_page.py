@@ -62,6 +62,8 @@ async def test_answer_is_marked_golden_or_wrong_by_a_key(site: Site) -> None:
         await expect(page.locator("table.answers tbody tr")).to_have_count(1)
         await page.keyboard.press("j")
         await expect(page.locator("table.answers .golden-mark")).to_have_count(1)
+        # The first answer was open before: it is replaced by the chosen one.
+        await expect(page.locator("#detail [data-unasked]")).to_have_count(0)
         await page.locator("#detail [aria-pressed='true']").click()
         await expect(page.locator("#detail [aria-pressed='false']")).to_have_count(2)
         # The row of the list follows, and what was done is said.
