@@ -15,7 +15,7 @@ from playwright.async_api import Browser
 from proctor.v1 import run_pb2
 from tests.e2e.harness.run_ends import completed
 from tests.fakes.stack.state_dir import temporary_state_dir
-from tests.harness.browser import EVERY_LOOK, TWO_LOOKS, Looks, chromium, tab
+from tests.harness.browser import EVERY_LOOK, QUICK_LOOKS, Looks, chromium, tab
 from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
 from tests.harness.starter_model import SUITE as STARTER
 
@@ -56,7 +56,7 @@ class Site:
 
 
 @pytest.fixture(
-    params=[TWO_LOOKS, pytest.param(EVERY_LOOK, marks=pytest.mark.thorough)], ids=["two looks", "every look"]
+    params=[QUICK_LOOKS, pytest.param(EVERY_LOOK, marks=pytest.mark.thorough)], ids=["one look", "every look"]
 )
 def looks(request: pytest.FixtureRequest) -> Looks:
     """Light and dark, wide and narrow."""
