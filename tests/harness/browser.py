@@ -34,7 +34,7 @@ class Look:
 
 Looks = Sequence[Look]
 EVERY_LOOK = tuple(Look(width, theme) for width in (1440, 390) for theme in ("light", "dark"))
-# axe takes a second of CPU a page: `make test` looks once, and otherwise in the wide, light tabs of other tests.
+# axe takes a second of CPU a page: `make test` looks once; tabs of other tests are wide and light.
 QUICK_LOOKS = (Look(390, "dark"),)
 # For `parametrize`.
 EACH_LOOK = tuple(

@@ -20,6 +20,7 @@ from services.results.statistics.paired.label_difference import TOO_MANY_LABELS,
 from services.results.statistics.paired.mean_difference import ONE_PAIR, difference_of_means
 from services.results.statistics.paired.pairs import LabelPairs, Predictions
 from tests.fakes.results.paired_samples import Array, Numbers, labels_of, scores_of
+from tests.fakes.thorough_cases import first_cases
 
 GENERATOR = np.random.default_rng(5)
 
@@ -228,15 +229,16 @@ def covers(estimate: DifferenceEstimate, truth: float) -> bool:
     return estimate.ci_low <= truth <= estimate.ci_high
 
 
-def test_the_bootstrap_interval_of_f1_covers_what_it_says() -> None:
-    """600 pairs of runs that both agree with 80 % of 200 labels: the true difference is 0."""
+@first_cases(1, "repetitions", (150, 600))
+def test_the_bootstrap_interval_of_f1_covers_what_it_says(repetitions: int) -> None:
+    """Pairs of runs that both agree with 80 % of 200 labels: the true difference is 0."""
     generator = np.random.default_rng(3)
     covered = 0
-    for _ in range(600):
+    for _ in range(repetitions):
         targets = generator.integers(0, 2, 200)
         pairs = labels_of(targets, agreeing(targets, 0.8, generator), agreeing(targets, 0.8, generator))
         covered += covers(difference_of_labels(grouped(pairs), f1), 0.0)
-    assert 0.93 <= covered / 600 <= 0.97
+    assert stats.binomtest(covered, repetitions, 0.95).pvalue > 0.01
 
 
 def grouped(pairs: LabelPairs) -> LabelPairs:
