@@ -40,14 +40,18 @@ FILL_SAMPLES = """
     FROM generate_series(0, $2::integer - 1) AS number
 """
 FILL_OUTCOMES = """
-    INSERT INTO outcomes
+    INSERT INTO outcomes (
+        run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message,
+        answer_text, finish_reason, choices, prediction, scores,
+        prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, total_seconds
+    )
     SELECT $1::uuid, number, 0, 0, number / 64, 1, 1, 'scored', NULL, '', 'An answer.', 'stop',
         '[[-1.5, false, 2], [-0.5, true, 2]]', ' yes',
         jsonb_build_object(
             'acc', (right_one)::integer::double precision,
             'mcc', jsonb_build_array(number % 2, CASE WHEN right_one THEN number % 2 ELSE 1 - number % 2 END)
         ),
-        100, 1, 0, 0, 0.1, NULL, NULL
+        100, 1, 0, 0, 0.1
     FROM generate_series(0, $2::integer - 1) AS number
     CROSS JOIN LATERAL (SELECT random() < $3::double precision AS right_one) AS drawn
 """
