@@ -75,6 +75,13 @@ class ChoiceOptions:
         return max(map(len, self.forms))
 
     @cached_property
+    def _plural(self) -> Mapping[str, int]:
+        """Choices by their text in the other number: "ribosomes" for "ribosome"."""
+        plurals = {f"{form}s": label for label, form in enumerate(self.forms) if len(form) > _SHORT}
+        singulars = {form[:-1]: label for label, form in enumerate(self.forms) if form.endswith("s")}
+        return {form: label for form, label in (plurals | singulars).items() if len(form) > _SHORT}
+
+    @cached_property
     def _words(self) -> Sequence[str]:
         """A choice of one letter is named as a letter: "a" has too many other meanings."""
         return ["" if len(form) == 1 and form.isalpha() and form.isascii() else form for form in self.forms]
@@ -88,7 +95,7 @@ class ChoiceOptions:
             is_place = opening and self._may_be_a_place(text, opening, Named(label, opening + len(wanted)))
             return None if is_place else label
         whole = (named for named in self.named_at(text, 0) if _REST.match(text, named.end))
-        return next((named.label for named in whole), None)
+        return next((named.label for named in whole), self._plural.get(wanted))
 
     def named_at(self, text: str, start: int) -> Iterator[Named]:
         """Choices that a text may name from there on, the longest name first: "B) London", "option B"."""

@@ -34,6 +34,7 @@ from services.results.scoring.choices.doubts import is_explanation, is_taken_bac
 from services.results.scoring.choices.explanations import first_sentence, is_undone
 from services.results.scoring.choices.options import ChoiceOptions, options_of
 from services.results.scoring.choices.statements import HEADING
+from services.results.scoring.choices.verdicts import judged_choice
 
 # A model that has lost itself repeats the same for ever.
 _MAX_ANSWER_CHARACTERS = 20_000
@@ -46,6 +47,14 @@ _ON_THE_NEXT_LINE = re.compile(r":[ \t]*\n\s*")
 # As in "Q: … A: …", or the first option.
 _MARK_OF_ANSWER = re.compile(r"A ?:\s*(?=\S)")
 _ASKED_AGAIN = re.compile(r"\AQ(?:uestion)?:[^\n]*\n+(?=A(?:nswer)?:)", re.IGNORECASE)
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+# Of several, "my second choice" is what somebody would choose next.
+_PLACE = re.compile(
+    rf"(?<!my )(?<!your )\b(?:the )?(?:(?P<word>{'|'.join(_ORDINALS)})|(?P<last>last|final))"
+    r" (?:(?:answer )?(?:option|choice|alternative)|one(?=[.,!]|\Z))\b"
+    r"|\b(?:option|choice|alternative|answer choice) (?:#|no\. ?|number )?(?P<digit>[1-9])(?![\w.%])",
+    re.IGNORECASE,
+)
 _LETTER_NAMED = re.compile(r"\b(?:[A-HJ-Z]|I(?! [a-z]))\b(?!')")
 
 
@@ -73,17 +82,30 @@ def named_choice(
     if len(prepared) < _MAX_CONCLUSION:
         label = concluded_choice(prepared, options, lambda part: _read(part, options, is_cut=False))
     if label is None and "\n" in prepared:
-        return closing_choice(prepared, options, lambda: bool(stated_choices(prepared, options)))
-    return label
+        label = closing_choice(prepared, options, lambda: bool(stated_choices(prepared, options)))
+    return judged_choice(answer, prepared, options) if label is None else label
 
 
 def _prepared(answer: str, options: ChoiceOptions) -> str:
     lines = _ASKED_AGAIN.sub("", _SPACES.sub(" ", unmarked(answer)).strip())
+    lines = _PLACE.sub(lambda found: _option_in_place(found, options), lines)
     if "\n" in lines:
         lines = without_lists(lines, options.letters)
         lines = _ON_THE_NEXT_LINE.sub(": ", HEADING.sub(r"\1: ", lines)).strip()
     mark = _MARK_OF_ANSWER.match(lines)
     return _behind_mark(lines, mark.end(), options) if mark and "A" in options.letters else lines
+
+
+def _option_in_place(found: re.Match[str], options: ChoiceOptions) -> str:
+    """ "Option B" for "the second option", where there is a second one and digits mean nothing else."""
+    count = len(options.forms)
+    place = count - 1 if found["last"] else _ORDINALS.index(found["word"].lower()) if found["word"] else None
+    if place is None:
+        place = int(found["digit"]) - 1
+        if any(map(str.isdigit, "".join(options.forms))):
+            return found[0]
+    letters = [letter for letter, label in options.letters.items() if label == place]
+    return f"option {letters[0]}" if letters else found[0]
 
 
 def _behind_mark(lines: str, start: int, options: ChoiceOptions) -> str:

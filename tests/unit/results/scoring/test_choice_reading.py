@@ -201,7 +201,6 @@ def test_a_choice_with_its_verdict_is_not_named(choices: Choices, text: str) -> 
         (CITIES, "Answer: C. Most people choose A."),
         (CITIES, "The answer is C. If it were France, the answer would be A."),
         (CITIES, "**C) Rome**\n\nMany people select A because Paris is famous."),
-        (CITIES, "Paris was my first thought; it's London."),
         (LETTERS, "C is correct. A is correct for France only."),
     ],
 )

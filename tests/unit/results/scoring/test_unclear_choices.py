@@ -67,7 +67,6 @@ UNCLEAR = {
         "Answer 1: B\nAnswer 2: C",
         "First: B. Second: C.",
         "A is true. B is true.",
-        "A: True\nB: False\nC: False\nD: False",
         "A) yes\nB) no",
         "A - no; B - yes",
         "A no, B yes",

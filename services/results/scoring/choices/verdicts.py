@@ -1,0 +1,208 @@
+"""Answers that judge the options one by one, and sentences of few words that settle on one.
+
+"A: no. B: yes. C: no.", "A, C and D are wrong", "That leaves B.", "B, obviously." They are read where nothing
+else is, so each form is strict: a sentence that settles has nothing but the choice and words that choose.
+"""
+
+import re
+from collections.abc import Iterator
+
+from services.results.scoring.answer_words import any_of
+from services.results.scoring.choices.claims import stated_choices
+from services.results.scoring.choices.doubts import is_taken_back, voices_doubt
+from services.results.scoring.choices.explanations import first_sentence, is_undone
+from services.results.scoring.choices.options import ChoiceOptions, Named
+
+# Judged one by one are at least so many: of two, one verdict may be about the question.
+_FEWEST = 3
+_MAX_LINE = 400
+_RIGHT = "✅✓✔☑"
+_WRONG = "❌✗✘✖☒"
+_LINE = re.compile(
+    r"[\s>#*•|-]*(?:(?:option|choice|statement|answer)\s+)?[*(\[]{0,3}(?P<letter>[A-J])\b"
+    r"(?P<behind>(?:[*)\].:?|\s=→-]|(?:is|are)\b)*)(?P<rest>[^\n]*)",
+    re.IGNORECASE,
+)
+_VERDICT = any_of(
+    "(?P<right>yes|true|correct|right|valid)",
+    "(?P<wrong>no|false|incorrect|wrong|not (?:correct|right|true)|invalid|untrue)",
+    before=r"\W*",
+    after=r"\b",
+)
+_LAST_VERDICT = re.compile(
+    r"(?:[:=→(-]|->|=>)\s*(?:this is )?(?:(?P<right>yes|true|correct|right)"
+    r"|(?P<wrong>no|false|incorrect|wrong|not correct))[\s.!)*]*\Z",
+    re.IGNORECASE,
+)
+_LETTER = r"(?:(?:options?|choices?|answers?) )?\(?[A-J]\)?(?![\w'])"
+_LETTERS = rf"{_LETTER}(?:(?:,|,? and|,? or|,? nor|/| &) ?{_LETTER}){{0,10}}"
+_DENIED = (
+    re.compile(
+        rf"(?<![\w'])(?P<letters>{_LETTERS})(?: \([^()\n]*\)|: [^.:;\n]{{1,80}})?"
+        r" (?:is|are|can be|must be|was|were)(?: (?:all|both|also|clearly|therefore|then|thus))*"
+        r" (?:\w+ly )?(?:wrong|incorrect|false|out\b|ruled out|eliminated|excluded|invalid"
+        r"|not (?!the only|only))"
+    ),
+    re.compile(
+        r"\b(?i:rul(?:e|es|ed|ing) out|eliminat(?:e|es|ed|ing)|exclud(?:e|es|ed|ing)|discard(?:s|ed|ing)?"
+        rf"|reject(?:s|ed|ing)?|not|neither|nor)(?: both| all)? (?P<letters>{_LETTERS})"
+    ),
+)
+_ONE_LETTER = re.compile(r"(?<![A-Za-z'])[A-J](?![\w'])")
+# Words that lead to a choice, and neither deny nor doubt it.
+_OPENS = (
+    r"ok|okay|alright|well|hm+|certainly|sure|absolutely|indeed|exactly|right|so|and|thus|therefore|hence|then"
+    r"|clearly|finally|overall|obviously|to sum up|in short|in summary|tl;?dr|short answer"
+)
+_POINTS = (
+    r"it|its|it's|that|that's|this|which|here's|is|looks|seems|appears|like|must|be|has|have|had|to|should"
+    r"|would|leaves|leaving|left|remaining|remains|us|only|makes|means|points to|corresponds to|matches"
+    r"|leans|expresses|conveys|(?-i:an?)(?= [a-z]{2})"
+    r"|(?:review|tweet|text|comment|sentence|statement)(?= (?:is|leans|expresses|conveys|has))"
+)
+_PICKS = (
+    r"i|i'd|i'll|i'm|we|we'd|my|our|you(?:'re| are) looking for|think|believe|guess|say|get|conclude|choose"
+    r"|choosing|pick|picking|select|selecting|mark|go|going|with|for|opt|the|answer|option|choice|letter|one"
+    r"|correct|right|best|most likely|likely|probably|definitely|certainly|surely"
+)
+# Nothing but these stands before the choice.
+_CHOOSES = re.compile(
+    r"(?:step \d+: (?=choose|pick|select|mark|answer|conclude))?"
+    rf"(?:(?:{_OPENS}|{_POINTS}|{_PICKS}|by(?: process of)? elimination"
+    r"|(?:on|upon|after) (?:further |closer )?(?:reflection|consideration|review)"
+    r"|given (?:the above|this|that|these)|based on (?:this|that|the above|these))(?![\w'])[\s,:;!-]*"
+    r"|[=→-]+>?\s*)*",
+    re.IGNORECASE,
+)
+_ONLY_NAMES = re.compile(r"(?:(?:the|an?|my|our|option|choice|letter|one)\b|[\s,:;-])*", re.IGNORECASE)
+_TURN = re.compile(r"[,;] but\b,?\s*")
+_ARROW = re.compile(r"\s*(?:[=-]>|[⇒→])\s*")
+# What a letter stands for, where no text of it is known.
+_SOME_TEXT = re.compile(r"(?:, |(?<=[):]) )(?P<text>[\w'-]+(?: [\w'-]+){0,3})(?=[.!]|\Z)")
+_NO_TEXT = any_of(
+    r"not?|nor?|or|and|but|if|unless|maybe|perhaps|possibly|though|although|except|then|none|never|only|too"
+    r"|yes|true|false|right|wrong|correct|incorrect|rather|instead|again|[A-J]|\w+n't|cannot|is|was|seems",
+    before=r"\b",
+    after=r"\b",
+)
+_THING = "(?: (?:answer|option|choice|one|fit|match|candidate))?"
+# "No opinion" answers nothing.
+_NOUN = " (?:sentiment|review|tone|opinion)"
+_OF_A_NOUN = re.compile(_NOUN, re.IGNORECASE)
+_SETTLES = re.compile(
+    r"(?:,? ?(?:it is|it's it|is it|obviously|for sure|of course|clearly|definitely|certainly|surely"
+    r"|hands down|without (?:a |any )?(?:doubt|question)|no question|no doubt|then|here"
+    r"|i(?:'d| would)? (?:think|believe|guess|say|suppose)|in my (?:opinion|view)|final answer))+"
+    r"|,? (?:is|seems?|looks|appears|would be|must be|has to be)(?: like| to be)?"
+    r"(?: (?:the|probably|clearly|definitely|therefore|thus|then))*"
+    rf" (?:(?:best|correct|right){_THING}|most (?:likely|probable|plausible|appropriate|accurate|suitable"
+    rf"|reasonable|logical|fitting|sensible|correct){_THING}|(?:the one|what) (?:we|you|i) (?:want|need))"
+    r"| (?:works|fits|matches|holds|checks out|satisfies(?: \w+){1,5})"
+    rf"| as (?:my|our|the) (?:final )?(?:answer|choice)|{_NOUN}",
+    re.IGNORECASE,
+)
+_SENTENCE_ENDS = re.compile(r"(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bSt)(?<!\bProf)[.!](?=\s|\Z)|\n+|;\s")
+_SUPPOSES = any_of("if|unless|maybe|perhaps|might|could|may", before=r"\b", after=r"\b")
+_ENDS = " \t.!)*"
+
+
+def judged_choice(answer: str, prepared: str, options: ChoiceOptions) -> int | None:
+    """`prepared`: the answer without its lists of options; all that both say must be one choice."""
+    labels = {*_judged(answer, options), *_settled(prepared, options)}
+    if len(labels) != 1:
+        return None
+    (label,) = labels
+    claimed = {claim.label for claim in stated_choices(prepared, options)}
+    return label if claimed <= {label, None} else None
+
+
+def _judged(answer: str, options: ChoiceOptions) -> Iterator[int]:
+    if len(options.forms) < _FEWEST or len(options.letters) != len(options.forms):
+        return
+    verdicts = dict(_verdicts(answer, options))
+    right = [label for label, is_right in verdicts.items() if is_right]
+    if len(right) == 1 and len(verdicts) == len(options.forms):
+        yield right[0]
+    if right or "?" in answer or _SUPPOSES.search(answer) or voices_doubt(answer):
+        return
+    denied = {options.letters[letter] for letter in _denied(answer) if letter in options.letters}
+    rest = set(range(len(options.forms))) - denied
+    if len(rest) == 1:
+        yield from rest
+
+
+def _verdicts(answer: str, options: ChoiceOptions) -> Iterator[tuple[int, bool]]:
+    """Of each line that begins with an option, whether it says that this one is right."""
+    for line in answer.splitlines():
+        found = _LINE.match(line) if len(line) < _MAX_LINE else None
+        label = options.letters.get(found["letter"].upper()) if found else None
+        if found is None or label is None or not found["behind"]:
+            continue
+        signs = {sign in _RIGHT for sign in line if sign in _RIGHT or sign in _WRONG}
+        if len(signs) == 1:
+            yield label, signs.pop()
+        elif not signs and not _SUPPOSES.search(line):
+            verdict = _VERDICT.match(found["rest"]) or _LAST_VERDICT.search(found["rest"])
+            yield label, bool(verdict and verdict["right"])
+
+
+def _denied(answer: str) -> Iterator[str]:
+    for pattern in _DENIED:
+        for found in pattern.finditer(answer):
+            yield from _ONE_LETTER.findall(found["letters"])
+
+
+def _settled(prepared: str, options: ChoiceOptions) -> Iterator[int]:
+    """Of the first sentence and the last one: what is between them may tell of any option."""
+    sentences = [*_sentences(prepared)]
+    for start, sentence in dict.fromkeys((*sentences[:1], *sentences[-1:])):
+        label = _settling(sentence, options)
+        rest = prepared[start + len(sentence) :].lstrip(_ENDS)
+        if label is None or is_taken_back(first_sentence(rest), label, options):
+            continue
+        if not is_undone(rest, label, options):
+            yield label
+
+
+def _sentences(text: str) -> Iterator[tuple[int, str]]:
+    start = 0
+    for found in (*_SENTENCE_ENDS.finditer(text), None):
+        end = found.start() if found else len(text)
+        if text[start:end].strip(_ENDS):
+            yield start, text[start:end]
+        start = found.end() if found else end
+
+
+def _settling(sentence: str, options: ChoiceOptions) -> int | None:
+    sentence = _TURN.split(sentence)[-1].strip()
+    *reason, conclusion = _ARROW.split(sentence)
+    if len(reason) == 1 and reason[0].strip():
+        label = options.being(conclusion)
+        return label if {name.label for name in options.names_in(reason[0])} <= {label} else None
+    before = _CHOOSES.match(sentence)
+    start = before.end() if before else 0
+    for at in {start, 0}:
+        for named in options.named_at(sentence, at):
+            if named.label is None:
+                continue
+            for end in {named.end, _behind_text(sentence, named, options)}:
+                tail = _SETTLES.match(sentence, end)
+                rest = sentence[tail.end() if tail else end :].strip(_ENDS)
+                is_none = options.forms[named.label] in ("yes", "no") and _OF_A_NOUN.match(sentence, end)
+                if not rest and not is_none and (tail or not _ONLY_NAMES.fullmatch(sentence[:at])):
+                    return named.label
+    return None
+
+
+def _behind_text(sentence: str, named: Named, options: ChoiceOptions) -> int:
+    """Behind "B, the ribosome", where both are the same choice."""
+    if not named.is_letter:
+        return named.end
+    if options.are_letters:
+        some = _SOME_TEXT.match(sentence, named.end)
+        return some.end() if some and not _NO_TEXT.search(some["text"]) else named.end
+    if not sentence.startswith((", ", " - "), named.end):
+        return named.end
+    start = named.end + len(sentence[named.end :]) - len(sentence[named.end :].lstrip(" ,-"))
+    same = (other for other in options.named_at(sentence, start) if other.label == named.label)
+    return next((other.end for other in same if not other.is_letter), named.end)

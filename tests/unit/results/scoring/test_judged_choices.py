@@ -1,0 +1,124 @@
+"""Answers that judge the options one by one, or settle on one in a few words, and those that only look so."""
+
+import time
+
+import pytest
+
+from services.results.scoring.choices.reading import named_choice
+
+LETTERS = ("A", "B", "C", "D")
+ORGANELLES = ("Mitochondria", "Ribosome", "Nucleus", "Chloroplast")
+CITIES = ("Paris", "London", "Rome")
+
+JUDGED = [
+    ("A: No\nB: Yes\nC: No\nD: No", 1),
+    ("A ❌\nB ✅\nC ❌\nD ❌", 1),
+    ("A) False\nB) True\nC) False\nD) False", 1),
+    ("A: True\nB: False\nC: False\nD: False", 0),
+    ("A) 12 - too small\nB) 15 - correct\nC) 18 - too big\nD) 21 - too big", 1),
+    ("A is wrong because it makes ATP. C is wrong: it stores DNA. D is wrong as well. That leaves B.", 1),
+    ("We can rule out A, C and D.", 1),
+    ("Not A, not C, not D.", 1),
+    ("Neither A nor C nor D is right.", 1),
+]
+SETTLED = [
+    ("So it has to be B, the ribosome.", 1),
+    ("It translates mRNA. That's option B.", 1),
+    ("Step 1: Identify the process.\nStep 2: It is translation.\nStep 3: Choose B.", 1),
+    ("Given the above, B seems to be the most appropriate answer.", 1),
+    ("B seems most likely.", 1),
+    ("I think it's probably B.", 1),
+    ("By process of elimination, B.", 1),
+    ("I initially thought A, but on reflection it's B.", 1),
+    ("Translation => B", 1),
+    ("B, obviously.", 1),
+    ("B for sure", 1),
+    ("Only B works.", 1),
+    ("Option B satisfies the equation.", 1),
+    ("So we have B as the answer.", 1),
+    ("Looks like B.", 1),
+    ("The answer you're looking for is B.", 1),
+    ("To sum up, B.", 1),
+    ("TL;DR B", 1),
+    ("Okay, B.", 1),
+    ("The second option is correct.", 1),
+    ("So the correct answer would be the second option.", 1),
+    ("The last option is right.", 3),
+    ("Option 2", 1),
+]
+UNCLEAR = [
+    *("So it is not B.", "That leaves B or C.", "That leaves A and B.", "By elimination, A or D."),
+    *("B, obviously, is wrong.", "B, of course, cannot be right.", "B seems least likely."),
+    *("B seems most unlikely.", "B is the most incorrect option.", "B is the most tempting answer."),
+    *("The second option is wrong.", "My second choice would be C.", "Option 5", "Option 2 is wrong."),
+    *("A is wrong, B is wrong.", "I would rule out A and C.", "Not A, B, C or D."),
+    *("A: Yes\nB: Yes\nC: No\nD: No", "A: No\nB: No\nC: No\nD: No", "A ✅\nB ✅\nC ❌\nD ❌"),
+    *("A: wrong\nB: wrong\nC: not sure\nD: wrong", "A: True\nB: True\nC: False\nD: True"),
+    *(
+        "Options A, B and C are wrong if the cell is a plant cell.",
+        "I can rule out A, B and C, or maybe not C.",
+    ),
+    *("Eliminate A, B and C. Hmm, D is wrong as well.", "It is neither A nor B nor C nor D."),
+    *(
+        "A → B → C",
+        "The process goes A => B.",
+        "ATP => A, proteins => B",
+        "That's a D grade.",
+        "That is a B cell.",
+    ),
+    *("Is it B?", "First B, then A.", "Let me consider B.", "Now option B.", "This makes B incorrect."),
+    *("It must be that B is false.", "So B must be excluded.", "Thus B is out.", "Only B fails."),
+    *(
+        "B works if x is even.",
+        "It looks like B is wrong.",
+        "Dr. B is right.",
+        "Answer: A. Wrong.",
+        "So: A, B.",
+    ),
+    *("Students pick B.", "You might say B.", "Don't pick B.", "Choose B only if it is a plant cell."),
+]
+
+
+@pytest.mark.parametrize("texts", [(), ORGANELLES], ids=["letters", "texts"])
+@pytest.mark.parametrize(("answer", "label"), [*JUDGED, *SETTLED])
+def test_the_choice_that_is_left_or_settled_on_is_named(
+    answer: str, label: int, texts: tuple[str, ...]
+) -> None:
+    assert named_choice(answer, LETTERS, texts) == label
+
+
+@pytest.mark.parametrize("texts", [(), ORGANELLES], ids=["letters", "texts"])
+@pytest.mark.parametrize("answer", UNCLEAR)
+def test_what_leaves_a_choice_open_names_none(answer: str, texts: tuple[str, ...]) -> None:
+    assert named_choice(answer, LETTERS, texts) is None
+
+
+@pytest.mark.parametrize(
+    ("choices", "answer", "label"),
+    [
+        (ORGANELLES, "Ribosomes.", 1),
+        (ORGANELLES, "The last one, chloroplast.", 3),
+        (CITIES, "Paris was my first thought; it's London.", 1),
+        (("positive", "negative"), "Positive sentiment.", 0),
+        (("positive", "negative"), "Overall, the review leans negative.", 1),
+        (("yes", "no"), "Indeed, yes.", 0),
+        (("yes", "no"), "No opinion.", None),
+        (("yes", "no"), "So, maybe yes.", None),
+    ],
+)
+def test_texts_are_settled_on_as_letters_are(
+    choices: tuple[str, ...], answer: str, label: int | None
+) -> None:
+    assert named_choice(answer, choices) == label
+
+
+@pytest.mark.parametrize("part", ["so ", "- ", "A, ", "not A, ", "B ", "a", "=> ", "A is wrong. ", "it's "])
+def test_repeated_words_take_time_by_their_length(part: str) -> None:
+    def seconds(count: int) -> float:
+        began = time.process_time()
+        named_choice("x " + part * (count // len(part)), LETTERS)
+        return time.process_time() - began
+
+    seconds(2_000)
+    # Four times the text takes some four times as long, and not sixteen times.
+    assert seconds(16_000) < 12 * seconds(4_000) + 0.1
