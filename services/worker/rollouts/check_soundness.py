@@ -65,8 +65,9 @@ class CheckSoundness:
         for task in tasks:
             agents = [await self._check(task, agent) for agent in _EXPECTED]
             # Those of an execution are without what its image makes void.
-            notes = tuple(dict.fromkeys(note for agent in agents for note in agent.notes)) or task.notes
-            yield TaskCheck(task.task_id, tuple(agents), tuple(warnings_of(task)), notes)
+            executed = [agent.notes for agent in agents if agent.score is not None] or [task.notes]
+            notes = dict.fromkeys(note for each in executed for note in each)
+            yield TaskCheck(task.task_id, tuple(agents), tuple(warnings_of(task)), tuple(notes))
 
     async def _check(self, task: RolloutTask, agent: AgentKind) -> AgentCheck:
         check = AgentCheck(agent, _EXPECTED[agent], None)
