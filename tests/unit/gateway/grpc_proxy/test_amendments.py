@@ -7,7 +7,7 @@ from proctor.values.names.user import Caller
 from services.gateway.grpc_proxy.amendments import AMENDMENTS
 from services.gateway.grpc_proxy.forwarded_services import RESULTS_FILES, SCHEDULER_FILES
 
-# Of any user, whom the request chooses: what one stores, and the keys of one, which are an operator's to make.
+# Of any user, whom the request chooses: what one stores, and the keys of one.
 OF_ANY_USER = {"GetStorage", "CreateKey", "ListKeys"}
 
 
