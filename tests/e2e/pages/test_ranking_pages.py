@@ -6,6 +6,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
+from proctor.v1 import run_pb2
 from proctor.v1.leaderboard_service_pb2 import ListHistoryRequest
 from tests.e2e.pages.conftest import MODELS, Site
 from tests.fakes.thorough_cases import first_cases
@@ -72,7 +73,7 @@ async def test_history_is_filtered_by_model_and_leads_to_the_run(ranked: Site) -
     2,
     ("path", "field", "value", "said"),
     [
-        ("/", "suite", "starter", "{runs} runs in the last 30 days, average"),
+        ("/", "suite", "starter", "{completed} completed runs in the last 30 days, average"),
         ("/history", "suite", "starter", "{runs} of {runs} closed runs"),
         ("/history", "state", "failed", "No run that was closed"),
         (LIMITED, "best", "true", "2 of 2 ranked models by"),
@@ -87,10 +88,14 @@ async def test_list_says_how_much_a_filter_has_found(
     request = ListHistoryRequest(benchmark="starter", days=30, page_size=1)
     runs = (await ranked.stack.client.leaderboard.ListHistory(request)).total
     assert runs >= len(MODELS)
+    request.state = run_pb2.RUN_STATE_COMPLETED
+    completed = (await ranked.stack.client.leaderboard.ListHistory(request)).total
     async with tab(ranked.browser, ranked.url) as opened:
         await opened.open(path)
         await opened.page.locator(f".filters select[name={field}]").select_option(value)
-        await expect(opened.page.locator("#announced")).to_contain_text(said.format(runs=runs))
+        await expect(opened.page.locator("#announced")).to_contain_text(
+            said.format(runs=runs, completed=completed)
+        )
         assert opened.errors == []
 
 

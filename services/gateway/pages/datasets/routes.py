@@ -115,7 +115,7 @@ async def show_dataset(  # noqa: PLR0917  # dependencies and parameters
     found = await scheduler.datasets.GetDataset(dataset_pb2.GetDatasetRequest(dataset_id=dataset_id))
     previewed, runs = await asyncio.gather(
         scheduler.datasets.PreviewDataset(preview),
-        newest_runs(scheduler, now, dataset_id),
+        newest_runs(scheduler, now, dataset_id=dataset_id),
     )
     view = DatasetView(
         dataset=dataset_listed(found.dataset),
@@ -139,7 +139,7 @@ async def watch_runs_of_dataset(socket: WebSocket, dataset_id: DatasetId, build:
     state = socket.app.state
 
     async def read() -> PushedView:
-        return PushedView(await newest_runs(state.scheduler, state.clock.now(), dataset_id))
+        return PushedView(await newest_runs(state.scheduler, state.clock.now(), dataset_id=dataset_id))
 
     await push_view(socket, build, PartAddress("runs/newest_part", dataset_id), read)
 

@@ -1,9 +1,13 @@
-"""The overview: averages and a trend over the last days, and the newest runs; the same as CSV and JSON."""
+"""The overview: averages and a trend over the last days, and the newest runs; the same as CSV and JSON.
+
+It counts completed runs of suites, or of the chosen suite.
+"""
 
 import asyncio
 from typing import Annotated
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, WebSocket
+from fastapi import APIRouter, Depends, Query, WebSocket
 from starlette.responses import JSONResponse, Response
 
 from proctor.v1 import run_pb2
@@ -54,7 +58,7 @@ async def show_overview(
 ) -> Response:
     (history, fault), runs, options = await asyncio.gather(
         _found(results, filters),
-        newest_runs(scheduler, now),
+        newest_runs(scheduler, now, suite=filters.suite),
         filter_options(scheduler, filters.named()),
     )
     view = OverviewView(
@@ -78,14 +82,16 @@ async def show_overview(
 
 
 @router.websocket("/socket")
-async def watch_newest(socket: WebSocket, build: str = "") -> None:
+async def watch_newest(
+    socket: WebSocket, suite: Annotated[str, Query(max_length=128)] = "", build: str = ""
+) -> None:
     """Pushes the newest runs; `build` is the digest of the files that the page was made with."""
     state = socket.app.state
 
     async def read() -> PushedView:
-        return PushedView(await newest_runs(state.scheduler, state.clock.now()))
+        return PushedView(await newest_runs(state.scheduler, state.clock.now(), suite=suite))
 
-    await push_view(socket, build, PartAddress("runs/newest_part", ""), read)
+    await push_view(socket, build, PartAddress("runs/newest_part", urlencode({"suite": suite})), read)
 
 
 @router.get("/export.json")
@@ -131,6 +137,7 @@ def _request(filters: Filters) -> ListHistoryRequest:
         days=filters.days,
         metric=filters.metric,
         page_size=_MAX_SHOWN,
+        state=run_pb2.RUN_STATE_COMPLETED,
         kind=run_pb2.RUN_KIND_UNSPECIFIED if filters.suite else run_pb2.RUN_KIND_SUITE,
     )
 

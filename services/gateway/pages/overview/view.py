@@ -9,7 +9,7 @@ from datetime import datetime
 from proctor.v1 import leaderboard_service_pb2
 from services.gateway.api.leaderboard import history_entry
 from services.gateway.pages.addresses import FilteredPage
-from services.gateway.pages.filters import MAIN_METRICS, FilterOptions
+from services.gateway.pages.filters import FilterOptions
 from services.gateway.pages.rows.closed_runs import ClosedRun
 from services.gateway.pages.rows.runs import NewestRuns
 
@@ -22,9 +22,18 @@ class ScoredRun(ClosedRun):
     completed_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Average:
+    """The mean score of the runs of a suite; every run counts once."""
+
+    suite: str
+    score: float
+    runs: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewView(FilteredPage):
-    """`points` are the newest runs with the metric. `fault`: why the filters are refused."""
+    """`points` are the newest of the `total` runs that have the metric. `fault`: why filters are refused."""
 
     points: Sequence[ScoredRun]
     total: int
@@ -37,24 +46,13 @@ class OverviewView(FilteredPage):
     fault: str
 
     @property
-    def averaged(self) -> Sequence[ScoredRun]:
-        """Runs that the average is over.
-
-        The main metrics of suites may differ in their units: without a suite, shares alone are averaged.
-        """
-        is_mixed = not self.get("suite") and self.metric in MAIN_METRICS
-        return [each for each in self.points if not is_mixed or abs(each.score) <= 1]
-
-    @property
-    def left_out(self) -> int:
-        """Runs in other units than those of the average."""
-        return len(self.points) - len(self.averaged)
-
-    @property
-    def average(self) -> float | None:
-        """The mean score; every run counts once."""
-        counted = self.averaged
-        return sum(each.score for each in counted) / len(counted) if counted else None
+    def averages(self) -> Sequence[Average]:
+        """One for each suite, since scores of unlike suites have no common mean; most runs first."""
+        scores: dict[str, list[float]] = defaultdict(list)
+        for point in self.points:
+            scores[point.benchmark].append(point.score)
+        averages = [Average(suite, sum(each) / len(each), len(each)) for suite, each in scores.items()]
+        return sorted(averages, key=lambda each: -each.runs)
 
     @property
     def models(self) -> int:

@@ -9,6 +9,7 @@ from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.gateway.api.queue import QueuedJob, queued_job
 from services.gateway.backends.calls import Scheduler
+from services.gateway.pages.addresses import address
 
 _SHOWN = 8
 _SHOWN_OF_DATASET = 20
@@ -41,17 +42,24 @@ R = TypeVar("R", bound=RunRow)
 
 @dataclass(frozen=True, slots=True)
 class NewestRuns:
-    """The newest runs, of all or over one data set: a part of their page that is pushed."""
+    """The newest runs, of all, of a suite or over a data set: a part of their page that is pushed."""
 
     runs: Sequence[RunRow]
     total: int
     dataset_id: str
+    suite: str
     now: datetime
 
     @property
     def socket(self) -> str:
         """The address of the socket that pushes them, up to its last parameter."""
-        return f"/datasets/{self.dataset_id}/socket?" if self.dataset_id else "/socket?"
+        if self.dataset_id:
+            return f"/datasets/{self.dataset_id}/socket?"
+        return f"{address('/socket', {'suite': self.suite})}&" if self.suite else "/socket?"
+
+    @property
+    def all_link(self) -> str:
+        return address("/runs", {"suite": self.suite, "dataset": self.dataset_id})
 
     @property
     def compare_link(self) -> str:
@@ -61,11 +69,14 @@ class NewestRuns:
         return "/compare?" + "&".join(f"run={run_id}" for run_id in completed) if is_offered else ""
 
 
-async def newest_runs(scheduler: Scheduler, now: datetime, dataset_id: str = "") -> NewestRuns:
+async def newest_runs(
+    scheduler: Scheduler, now: datetime, *, dataset_id: str = "", suite: str = ""
+) -> NewestRuns:
     size = _SHOWN_OF_DATASET if dataset_id else _SHOWN
-    request = scheduler_pb2.ListRunsRequest(page_size=size, dataset_id=dataset_id)
+    request = scheduler_pb2.ListRunsRequest(page_size=size, dataset_id=dataset_id, benchmark=suite)
     listed = await scheduler.runs.ListRuns(request)
-    return NewestRuns([run_row(run) for run in listed.runs], listed.total, dataset_id, now)
+    rows = [run_row(run) for run in listed.runs]
+    return NewestRuns(rows, listed.total, dataset_id, suite, now)
 
 
 def run_row(run: run_pb2.Run) -> RunRow:
