@@ -23,6 +23,12 @@ from services.gateway.backends.calls import (
 )
 from services.gateway.http.api_errors import NO_SUCH_PAGE
 from services.gateway.pages.compare.address import AddressOf, CompareAddress
+from services.gateway.pages.compare.benchmarks import (
+    ComparedBenchmark,
+    compared_benchmarks,
+    names_of,
+    refusal_text,
+)
 from services.gateway.pages.compare.samples import (
     SamplesView,
     compared_metric,
@@ -60,61 +66,74 @@ async def show_comparison(
         return await _show_selection(page, backends, now, address, asked)
     if page.target == _SAMPLES and address.runs:
         # The figures stay as they are on the page.
-        view = CompareView(address, *await _names_and_samples(backends, address))
+        runs, samples = await _runs_and_samples(backends, address)
+        view = CompareView(address, _names(address, runs), samples)
         response = page.show("compare/compare", view, part="compare/samples_part")
         response.headers["HX-Push-Url"] = str(address)
         return response
-    figures, refused, samples = await _figures_and_samples(backends, address)
+    figures, refused, samples, benchmarks = await _figures_and_samples(backends, address)
     if figures:
         # Samples are those of the runs that were found, whatever runs the models have later.
         address = replace(address, runs=[run.job_id for run in figures.runs]).with_task(figures.tasks)
-        view = CompareView(address, [run.name for run in figures.runs], samples, figures)
+        names = [run.name for run in figures.runs]
+        view = CompareView(address, names, samples, benchmarks, figures)
     else:
-        names, samples = await _names_and_samples(backends, address)
+        runs, samples = await _runs_and_samples(backends, address)
+        benchmarks = compared_benchmarks(runs)
         can_be_forced = refused is not None and refused.facts.get("difference") in _FORCEABLE
-        fault = refused.message if refused else ""
-        view = CompareView(address, names, samples, fault=fault, can_be_forced=can_be_forced)
+        fault = refusal_text(refused, benchmarks) if refused else ""
+        names = _names(address, runs)
+        view = CompareView(address, names, samples, benchmarks, fault=fault, can_be_forced=can_be_forced)
     return page.show("compare/compare", view)
 
 
-async def _names_and_samples(
+async def _runs_and_samples(
     backends: Backends, address: CompareAddress
-) -> tuple[Sequence[str], SamplesView]:
-    """The names and the samples, which are none where only models are named."""
+) -> tuple[Sequence[run_pb2.Run], SamplesView]:
+    """The runs and the samples, which are none where only models are named."""
     if not address.runs:
-        return address.models, SamplesView()
-    runs, (_, _, samples) = await asyncio.gather(
-        asyncio.gather(*(backends.scheduler.run(run_id) for run_id in address.runs)),
-        _beside(backends.results, address),
-    )
+        return [], SamplesView()
+    runs, (_, _, samples) = await asyncio.gather(_runs(backends, address), _beside(backends.results, address))
+    return runs, samples or SamplesView(fault=_NOTHING_SHARED)
+
+
+async def _runs(backends: Backends, address: CompareAddress) -> Sequence[run_pb2.Run]:
+    return await asyncio.gather(*(backends.scheduler.run(run_id) for run_id in address.runs))
+
+
+def _names(address: CompareAddress, runs: Sequence[run_pb2.Run]) -> list[str]:
     named = [comparison_pb2.ComparedRun(run_id=run.run_id, model=run.order.model) for run in runs]
-    return run_names(comparison_pb2.Comparison(runs=named)), samples or SamplesView(fault=_NOTHING_SHARED)
+    return run_names(comparison_pb2.Comparison(runs=named)) if runs else [*address.models]
 
 
 async def _figures_and_samples(
     backends: Backends, address: CompareAddress
-) -> tuple[ComparisonView | None, DomainError | None, SamplesView]:
-    """The figures and samples, or why there are no figures: the answers can still be compared."""
+) -> tuple[ComparisonView | None, DomainError | None, SamplesView, Sequence[ComparedBenchmark]]:
+    """The figures, samples and benchmarks, or why there are no figures: the answers can still be compared."""
     results = backends.results
     if address.runs:
         # The samples need not wait for the tests.
-        (comparison, refused), (summaries, task, samples) = await asyncio.gather(
-            _comparison(results, address), _beside(results, address)
+        (comparison, refused), (summaries, task, samples), runs = await asyncio.gather(
+            _comparison(results, address), _beside(results, address), _runs(backends, address)
         )
     else:
         models = await asyncio.gather(*(full_model(backends.scheduler, model) for model in address.models))
         comparison, refused = await _comparison(results, replace(address, models=models))
         if refused:
-            return None, refused, SamplesView()
+            return None, refused, SamplesView(), []
         address = replace(address, runs=[run.run_id for run in comparison.runs])
-        summaries, task, samples = await _beside(results, address)
+        (summaries, task, samples), runs = await asyncio.gather(
+            _beside(results, address), _runs(backends, address)
+        )
     if refused:
-        return None, refused, SamplesView()
+        return None, refused, SamplesView(), []
+    benchmarks = compared_benchmarks(runs)
+    comparison.benchmark = names_of(benchmarks)
     figures = comparison_view(comparison, summaries)
     chosen = address.with_task(figures.tasks)
     if samples is None or chosen.task != task:
         samples = await _samples(results, chosen, summaries)
-    return figures, None, samples
+    return figures, None, samples, benchmarks
 
 
 async def _comparison(

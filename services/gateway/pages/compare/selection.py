@@ -35,10 +35,13 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class SelectionView:
-    """`fault` is what is wrong with what was chosen."""
+    """`fault` is what is wrong with what was chosen.
+
+    `suite` may be the id of a data set, and `benchmarks` are suites and data sets with their names.
+    """
 
     candidates: Sequence[Candidate]
-    suites: Sequence[str]
+    benchmarks: Sequence[tuple[str, str]]
     suite: str
     model: str
     models: Sequence[str]
@@ -46,6 +49,11 @@ class SelectionView:
     following: str
     fault: str
     now: datetime
+
+    @property
+    def benchmark(self) -> str:
+        """The name of the chosen suite or data set."""
+        return dict(self.benchmarks).get(self.suite, self.suite)
 
     def link(self, **changes: str) -> str:
         """Link with this selection; clears the selection of the other kind."""
@@ -97,7 +105,7 @@ def selection_view(
     missing = [] if is_by_model else [each for each in offered.asked if each not in found]
     return SelectionView(
         candidates=_models(address, offered) if is_by_model else _runs(address, offered),
-        suites=offered.suites,
+        benchmarks=_benchmarks(address, offered),
         suite=address.suite,
         model=asked.q,
         models=offered.model.offered,
@@ -106,6 +114,17 @@ def selection_view(
         fault=offered.model.fault or _fault(address, asked, missing),
         now=now,
     )
+
+
+def _benchmarks(address: CompareAddress, offered: Offered) -> list[tuple[str, str]]:
+    """All suites, and what is chosen: a data set by the name of its file."""
+    suites = [(each, each) for each in offered.suites]
+    if not address.suite or address.suite in offered.suites:
+        return suites
+    of_runs = [(benchmark_of(run.order), run.dataset_name) for run, _ in offered.chosen]
+    listed = [(entry.benchmark, entry.dataset_name) for entry in offered.history.entries]
+    name = dict([*listed, *of_runs]).get(address.suite)
+    return [*suites, (address.suite, name or address.suite)]
 
 
 def _models(address: CompareAddress, offered: Offered) -> list[Candidate]:

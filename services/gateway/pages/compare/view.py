@@ -17,6 +17,7 @@ from services.gateway.api.comparisons.routes import (
 from services.gateway.http.presentation import present
 from services.gateway.pages import text
 from services.gateway.pages.compare.address import CompareAddress
+from services.gateway.pages.compare.benchmarks import ComparedBenchmark
 from services.gateway.pages.compare.samples import SamplesView
 from services.gateway.pages.interval_plot import Scale
 from services.gateway.pages.rows.figure import Figure
@@ -194,9 +195,18 @@ class CompareView:
     address: CompareAddress
     names: Sequence[str]
     samples: SamplesView
+    benchmarks: Sequence[ComparedBenchmark] = ()
     figures: ComparisonView | None = None
     fault: str = ""
     can_be_forced: bool = False
+
+    @property
+    def others_link(self) -> str:
+        """The page that offers others to compare with the first."""
+        form = self.address
+        if self.benchmarks:
+            return self.benchmarks[0].first_link
+        return form.link(runs=form.runs[:1], models=form.models[:1], task="", show="", against=1)
 
 
 def verdict_sentence(shown: ComparisonShown) -> tuple[str, str]:

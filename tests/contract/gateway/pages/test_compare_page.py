@@ -194,6 +194,41 @@ async def test_runs_of_different_suites_have_one_fault(harness: GatewayHarness) 
     assert "These runs share no task" in part.html
 
 
+def over_dataset(harness: GatewayHarness, *run_ids: str) -> None:
+    for run_id in run_ids:
+        run = harness.scheduler.runs[run_id]
+        run.order.ClearField("suite")
+        run.order.dataset_id, run.dataset_name = "ds_12", "cities.jsonl"
+
+
+async def test_data_set_has_the_name_of_its_file(
+    harness: GatewayHarness, compared: comparison_pb2.Comparison
+) -> None:
+    over_dataset(harness, RUN_ID, OTHER_ID)
+    compared.benchmark = "ds_12"
+    shown = await show(harness, RUNS)
+    assert "cities.jsonl</h1>" in shown.html
+    assert "on cities.jsonl (" in shown.html
+    assert f"/compare?run={RUN_ID}&suite=ds_12" in links(shown)
+    offered = await show(harness, f"/compare?run={RUN_ID}&suite=ds_12")
+    assert '<option value="ds_12" selected>cities.jsonl</option>' in offered.html
+
+
+async def test_runs_that_cannot_be_compared_are_named_and_lead_to_those_that_can(
+    harness: GatewayHarness,
+) -> None:
+    over_dataset(harness, OTHER_ID)
+    sentence = "The runs are of glue and ds_12; only runs of one suite can be compared."
+    harness.results.comparisons.refusal = refused(
+        ErrorKind.CONFLICT, "NOT_COMPARABLE", sentence, difference="benchmark", first="glue", second="ds_12"
+    )
+    shown = await show(harness, RUNS)
+    assert "The runs are of glue and cities.jsonl: only" in shown.html
+    assert sentence not in shown.html
+    for run_id, benchmark in ((RUN_ID, "glue"), (OTHER_ID, "ds_12")):
+        assert f"/compare?run={run_id}&suite={benchmark}&choose=1" in links(shown)
+
+
 @pytest.mark.parametrize(
     ("reason", "facts", "said"),
     [

@@ -65,7 +65,10 @@ PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
 def runs(harness: GatewayHarness) -> None:
     run = running()
     harness.scheduler.ordered_models = [run.order.model]
-    harness.scheduler.put(run)
+    other = running()
+    other.run_id = OTHER_ID
+    for each in (run, other):
+        harness.scheduler.put(each)
     harness.results.summaries[RUN_ID] = summary_of(run)
     harness.results.comparisons.comparison.CopyFrom(two_models())
     put_rollouts(harness)
