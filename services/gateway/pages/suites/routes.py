@@ -70,6 +70,9 @@ async def write_suite(page: PageOf) -> Response:
 @router.post("/check")
 async def check_suite(page: PageOf, scheduler: SchedulerCalls, document: DocumentOf) -> Response:
     """The faults of the text so far. Without scripts the answer is the whole page with the text."""
+    if document.text == EXAMPLE and not document.files:
+        # Nobody has written anything yet: the page says which file the example needs.
+        return page.show("suites/new", EditorView(EXAMPLE), part="suites/checked_part")
     checked = await scheduler.suites.CheckSuite(suite_pb2.CheckSuiteRequest(document=document))
     return page.show("suites/new", editor_view(document.text, checked), part="suites/checked_part")
 

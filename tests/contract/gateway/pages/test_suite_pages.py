@@ -3,6 +3,7 @@
 import pytest
 
 from proctor.v1 import sample_pb2
+from services.gateway.pages.suites.view import EXAMPLE
 from tests.contract.gateway.pages.shown_pages import HOSTILE, Shown, show
 from tests.fakes.gateway.dataset_runs import DATASET
 from tests.fakes.gateway.dataset_service import stored_dataset
@@ -86,6 +87,16 @@ async def test_document_is_checked_line_by_line_while_it_is_written(harness: Gat
     plain = await written(harness, "/suites/check", "broken: 1")
     assert ("<html" in plain.html, plain.html.count("broken: 1") >= 2) == (True, True)
     assert harness.scheduler.suites.added == []
+
+
+async def test_example_is_greeted_without_a_fault(harness: GatewayHarness) -> None:
+    example = harness.scheduler.suites
+    # The page sends it as soon as it is loaded.
+    shown = await written(harness, "/suites/check", EXAMPLE.replace("\n", "\r\n"), headers=PART)
+    assert ("fault" in shown.html, "attach" in shown.html, example.checked) == (False, True, [])
+    await written(harness, "/suites/check", EXAMPLE, headers=PART, file="city,country")
+    await written(harness, "/suites/check", f"{EXAMPLE}#", headers=PART)
+    assert len(example.checked) == 2
 
 
 async def test_suite_is_added_once_it_is_right(harness: GatewayHarness) -> None:
