@@ -64,11 +64,16 @@ class DifferenceShown(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """The best run on the shared samples, the next one, and the runs that tie with the best."""
+    """The best run on the shared samples, the next one, the worst, and the runs that tie with the best.
+
+    `spread` is the difference of the best and the worst; None where the two have no figure.
+    """
 
     best: str
     runner_up: str
     gap: DifferenceShown
+    worst: str
+    spread: DifferenceShown | None
     tied: list[str]
 
 
@@ -81,9 +86,11 @@ def lead_of(runs: Sequence[str], differences: Sequence[DifferenceShown]) -> Lead
     if not defined:
         return None
     won = {run: sum(_points(each, run) for each in defined) for run in runs}
-    best, runner_up, *_ = sorted(runs, key=lambda run: -won[run])
+    best, runner_up, *others = sorted(runs, key=lambda run: -won[run])
+    worst = others[-1] if others else runner_up
     # A pair without a figure is missing, and the two may be such a pair.
-    between = next((each for each in defined if {each.first, each.second} == {best, runner_up}), None)
+    by_pair = {frozenset((each.first, each.second)): each for each in defined}
+    between = by_pair.get(frozenset((best, runner_up)))
     if between is None:
         return None
     tied = [
@@ -91,7 +98,7 @@ def lead_of(runs: Sequence[str], differences: Sequence[DifferenceShown]) -> Lead
         for each in defined
         if each.verdict == Verdict.NOT_SHOWN and best in (each.first, each.second)
     ]
-    return Lead(best, runner_up, between, tied)
+    return Lead(best, runner_up, between, worst, by_pair.get(frozenset((best, worst))), tied)
 
 
 def _points(difference: DifferenceShown, run: str) -> float:

@@ -114,6 +114,7 @@ class ComparisonView:
     metric: str
     runs: Sequence[ComparedRun]
     sentence: tuple[str, str]
+    spread: tuple[str, str] | None
     pairings: Sequence[Pairing]
     groups: Sequence[GroupRow]
     scale: Scale
@@ -141,11 +142,14 @@ def comparison_view(
     runs = _compared_runs(comparison, shown)
     pairings = [Pairing(run, _rows(comparison, runs, run)) for run in runs[1:]]
     rows = [row for pairing in pairings for row in pairing.rows]
+    overall = [each for each in shown.differences if each.is_overall and each.metric == shown.metric]
+    lead = lead_of(shown.models_compared, overall)
     return ComparisonView(
         benchmark=comparison.benchmark,
         metric=shown.metric or "",
         runs=runs,
-        sentence=verdict_sentence(shown),
+        sentence=verdict_sentence(shown, lead),
+        spread=spread_sentence(shown, lead),
         pairings=pairings,
         groups=list(_groups(summaries)),
         scale=Scale.around([0.0, *(end for row in rows for end in (row.value, *(row.ends or ())))]),
@@ -209,27 +213,31 @@ class CompareView:
         return form.link(runs=form.runs[:1], models=form.models[:1], task="", show="", against=1)
 
 
-def verdict_sentence(shown: ComparisonShown) -> tuple[str, str]:
+def verdict_sentence(shown: ComparisonShown, lead: Lead | None) -> tuple[str, str]:
     """A conclusion and its evidence, in points of the metric: percents where that is a share."""
-    overall = [each for each in shown.differences if each.is_overall and each.metric == shown.metric]
-    lead = lead_of(shown.models_compared, overall)
     if lead is None:
         remark = next((each.remark for each in shown.differences if each.remark), "")
         return "The data allow no verdict", f"({remark})" if remark else ""
     if len(shown.models_compared) == 2 or not lead.tied:
-        return _of_the_gap(lead, shown.corrected_over)
+        return _of_the_gap(lead.best, lead.runner_up, lead.gap, shown.corrected_over)
     tied = ", ".join(lead.tied)
     what = f"{lead.best} has the highest figure, and cannot be distinguished from {tied}"
     return what, _evidence(lead.gap, lead.best, shown.corrected_over)
 
 
-def _of_the_gap(lead: Lead, corrected_over: int) -> tuple[str, str]:
-    best, next_one, gap = lead.best, lead.runner_up, lead.gap
+def spread_sentence(shown: ComparisonShown, lead: Lead | None) -> tuple[str, str] | None:
+    """The same of the best and the worst of three or more: the reference run may be neither."""
+    if lead is None or lead.spread is None or lead.worst == lead.runner_up:
+        return None
+    return _of_the_gap(lead.best, lead.worst, lead.spread, shown.corrected_over)
+
+
+def _of_the_gap(best: str, other: str, gap: DifferenceShown, corrected_over: int) -> tuple[str, str]:
     value, _ = gap.seen_from(best)
     evidence = _evidence(gap, best, corrected_over)
     if gap.verdict in _BETTER:
-        return f"{best} is better than {next_one} by {points(abs(value or 0), gap)} points", evidence
-    return f"{best} and {next_one} cannot be distinguished", evidence
+        return f"{best} is better than {other} by {points(abs(value or 0), gap)} points", evidence
+    return f"{best} and {other} cannot be distinguished", evidence
 
 
 def _evidence(gap: DifferenceShown, best: str, corrected_over: int) -> str:

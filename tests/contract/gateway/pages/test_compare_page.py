@@ -82,6 +82,31 @@ async def test_differences_are_those_of_the_other_to_the_reference_run(harness: 
     assert "entailment" in shown.html
 
 
+async def test_gap_of_best_and_worst_is_said_whatever_the_reference_run_is(
+    harness: GatewayHarness, compared: comparison_pb2.Comparison
+) -> None:
+    assert "Best and worst" not in (await show(harness, RUNS)).html
+    third = running()
+    third.run_id = f"{RUN_ID[:-1]}3"
+    harness.scheduler.put(third)
+    harness.results.summaries[third.run_id] = summary_of(third)
+    harness.results.answers.rows[:] = [row("one", "two", "three", scores=(0.0, 1.0, 0.0))]
+    compared.runs.add(run_id=third.run_id, model="vllm/c")
+    # a is the reference run, and b the best.
+    for first, difference in ((0, 0.05), (1, 0.07)):
+        compared.differences.add(
+            first=first,
+            second=2,
+            metric="acc",
+            first_mean=0.8,
+            second_mean=0.8 - difference,
+            difference=difference,
+            verdict="VERDICT_FIRST_BETTER",
+        )
+    html = (await show(harness, f"{RUNS}&run={third.run_id}")).html
+    assert "Best and worst: b is better than c by 7.0 points" in " ".join(html.split())
+
+
 async def test_interval_without_zero_that_is_no_verdict_says_why(
     harness: GatewayHarness, compared: comparison_pb2.Comparison
 ) -> None:
