@@ -21,11 +21,14 @@ from services.gateway.pages.leaderboard.pareto import AGAINST, ParetoView, paret
 from services.gateway.pages.leaderboard.view import (
     SCORING_METHODS,
     SHOWN,
+    TOPS,
     LeaderboardView,
     leaderboard_view,
 )
 
 _SUITE = "glue"
+# Without one the page has the number that is shown at first.
+_LIMITS = frozenset(str(top) for top in TOPS if top != SHOWN)
 _SUMMARIES_AT_A_TIME = 8
 # Refused filters, which the page shows with the reason.
 REFUSED = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND})
@@ -58,7 +61,7 @@ class LeaderboardAddress:
             "include": "limited" if self.include == "limited" else "",
             "like": self.like[:36],
             "q": self.q.strip()[:512],
-            "limit": str(MAX_LEADERBOARD_MODELS) if self.limit == str(MAX_LEADERBOARD_MODELS) else "",
+            "limit": self.limit if self.limit in _LIMITS else "",
             "against": self.against if self.against in AGAINST else "",
         }
         return {name: value for name, value in named.items() if value}

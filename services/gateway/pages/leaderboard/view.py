@@ -23,6 +23,8 @@ from services.gateway.pages.leaderboard.rows import LeaderboardRow, entry_row, r
 SCORING_METHODS = words_of(run_pb2.ScoringMethod)
 # Models on the page, unless all that can be listed are asked for.
 SHOWN = 25
+# How many of the first models can be asked for.
+TOPS = (10, SHOWN, 50, MAX_LEADERBOARD_MODELS)
 _API = f"{BENCHMARKING}/leaderboard"
 # Filters of the page that the API does not have.
 _OF_THE_PAGE = ("q", "against")
@@ -84,6 +86,11 @@ class LeaderboardView(FilteredPage):
     def limit(self) -> int:
         """The most models that are listed: of the ranked, and of the unranked."""
         return int(self.filters.get("limit", SHOWN))
+
+    @property
+    def tops(self) -> Sequence[tuple[str, str]]:
+        """Values and labels of the numbers of models that can be asked for."""
+        return [("" if top == SHOWN else str(top), f"top {top}") for top in TOPS]
 
     @property
     def longest(self) -> int:

@@ -146,6 +146,18 @@ async def test_rank_of_the_last_band_is_open_where_more_models_may_share_it(harn
     assert 'href="/leaderboard?suite=glue&amp;limit=100"' in shown.html
 
 
+async def test_first_models_are_as_many_as_are_chosen(harness: GatewayHarness) -> None:
+    found = harness.results.entries.leaderboard
+    found.entries.append(entry("vllm/a", 1, 0.9))
+    found.total_models = 40
+    shown = await show(harness, "/leaderboard?suite=glue&limit=10")
+    assert '<option value="10" selected>top 10</option>' in shown.html
+    assert '<option value="">top 25</option>' in shown.html
+    await show(harness, "/leaderboard?suite=glue&limit=7")
+    asked = harness.results.entries.leaderboards_asked
+    assert [each.max_entries for each in asked] == [10, 25]
+
+
 async def test_name_filters_what_is_shown_and_changes_no_rank(harness: GatewayHarness) -> None:
     found = harness.results.entries.leaderboard
     found.entries.extend([entry("vllm/a", 1, 0.9), entry("openai/b", 2, 0.7), entry("openai/c", 2, 0.6)])
