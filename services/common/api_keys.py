@@ -39,7 +39,7 @@ class Pepper:
         self._secret = hmac.digest(caller_key, purpose, "sha256")
 
     def new_key(self, request_id: str) -> NewKey:
-        """The key that a request makes: the same one when it is repeated. `request_id` is a random UUID."""
+        """The key that a request makes: the same one when it is repeated. `request_id` begins with a UUID."""
         key_id = self.code(f"id of {request_id}").hex()[:16]
         return NewKey(key_id, f"{shown_prefix(key_id)}{self.code(f'secret of {request_id}').hex()}")
 

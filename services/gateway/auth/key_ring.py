@@ -39,6 +39,7 @@ class KeyRing:
         self._heard_at: float | None = None
         # Sessions that were ended before their time, and until when.
         self._ended: dict[str, float] = {}
+        self._tidied_at = 1
         self._noted_at: dict[str, float] = {}
         self._used: set[str] = set()
         self._calls: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)
@@ -64,7 +65,10 @@ class KeyRing:
     def end_session(self, session_id: str, lasts_seconds: float) -> None:
         """The session would have lasted so long: it is remembered until then."""
         now = self._clock.monotonic()
-        self._ended = {each: until for each, until in self._ended.items() if until > now}
+        if len(self._ended) >= self._tidied_at:
+            # At each doubling only: a replica that starts hears of all of them at once.
+            self._ended = {each: until for each, until in self._ended.items() if until > now}
+            self._tidied_at = 2 * len(self._ended) + 1
         self._ended[session_id] = now + lasts_seconds
         _end_in(0, self._calls.get(session_id, ()))
 
@@ -95,6 +99,9 @@ class KeyRing:
         if changes.is_unknown_version:
             self._keys.clear()
             self.version = 0
+            # Their keys may be none any more, and no change says so.
+            for calls in self._calls.values():
+                _end_in(0, calls)
             return
         now = self._clock.monotonic()
         for each in changes.keys:
@@ -117,6 +124,9 @@ class KeyRing:
         """Ends what is inside when the key or the session of its caller does. Raises `KeyUnknown` then."""
         proofs = [each for each in (caller.key_id, caller.session_id) if each]
         key = self._keys.get(caller.key_id)
+        # It may have ended since the caller was found, which waits for the scheduler's count of requests.
+        if (caller.key_id and key is None) or self.is_ended(caller.session_id):
+            raise KeyUnknown
         call = asyncio.timeout(key.ends_at - self._clock.monotonic() if key else None)
         try:
             async with call:
@@ -137,4 +147,6 @@ class KeyRing:
 def _end_in(seconds: float, calls: Iterable[asyncio.Timeout]) -> None:
     at = asyncio.get_running_loop().time() + max(seconds, 0)
     for call in calls:
-        call.reschedule(at)
+        # One that is ending may take its time for that.
+        if not call.expired():
+            call.reschedule(at)

@@ -44,6 +44,9 @@ async def sign_in(
     address = request.client.host if request.client else ""
     try:
         caller = await admission.caller_of({"x-api-key": key.strip()}, address)
+        # Every replica remembers for days each session that was signed out.
+        if not caller.is_operator:
+            await admission.limit.count(caller.name, is_read=False)
     except DomainError as error:
         return page.show(
             "sign_in", SignInView(error.message, next), status=problem_of(error, request.url.path).status

@@ -13,3 +13,7 @@ class KeyEnded(DomainError, kind=ErrorKind.CONFLICT, reason="KEY_ENDED"):
 
 class TooManyKeys(DomainError, kind=ErrorKind.CONFLICT, reason="TOO_MANY_KEYS"):
     """{limit} keys are taken already; revoke those that nobody uses."""
+
+
+class KeyRequestTaken(DomainError, kind=ErrorKind.CONFLICT, reason="REQUEST_ID_TAKEN"):
+    """This request_id (Idempotency-Key) has made another key, {key_id}. Give each an id of its own."""

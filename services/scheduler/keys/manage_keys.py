@@ -9,7 +9,7 @@ from services.common.checked_fields import checked_number, invalid_field, nul_pr
 from services.common.requests.request_fields import hidden_problem, user_problem
 from services.scheduler.changes.user_change import Author
 from services.scheduler.keys.api_key import ApiKey, Replaced
-from services.scheduler.keys.errors import KeyEnded, KeyNotFound
+from services.scheduler.keys.errors import KeyEnded, KeyNotFound, KeyRequestTaken
 from services.scheduler.keys.ports import KeyStore
 
 MAX_NOTE_CHARACTERS = 200
@@ -43,13 +43,16 @@ class ManageKeys:
     async def create(
         self, *, user: str, role: Role, days: int, note: str, author: Author, request_id: str
     ) -> MadeKey:
-        """Raises `InvalidParameter` or `TooManyKeys`."""
+        """Raises `InvalidParameter`, `KeyRequestTaken` or `TooManyKeys`."""
         refuse(user_problem(user) or nul_problem("note", note) or hidden_problem("note", note))
         if len(note) > MAX_NOTE_CHARACTERS:
             raise invalid_field("note", f"has more than {MAX_NOTE_CHARACTERS} characters")
         order = KeyOrder(user, role, note, author.at + _lasts(days))
         new = self.pepper.new_key(request_id)
-        return await self._made(new) or await self._store(new, order, author)
+        made = await self._made(new)
+        if made and (made.key.user, made.key.role) != (user, role):
+            raise KeyRequestTaken(key_id=made.key.key_id)
+        return made or await self._store(new, order, author)
 
     async def rotate(
         self, key_id: str, *, days: int, overlap_hours: int | None, author: Author, request_id: str
@@ -59,7 +62,8 @@ class ManageKeys:
         if not 0 <= hours <= MAX_OVERLAP_HOURS:
             raise invalid_field("overlap_hours", f"is {hours}, but must be 0 to {MAX_OVERLAP_HOURS}")
         expires_at = author.at + _lasts(days)
-        new = self.pepper.new_key(request_id)
+        # The id of a request that made or replaced another key replaces this one all the same.
+        new = self.pepper.new_key(f"{request_id} for {key_id}")
         if made := await self._made(new):
             return made
         old = await self._find(key_id)

@@ -108,6 +108,18 @@ async def test_wrong_key_is_refused_in_a_sentence_and_begins_nothing(keyed: Gate
     assert "key" in page
 
 
+async def test_sessions_are_begun_no_more_often_than_a_user_may_change_something(
+    keyed: GatewayHarness,
+) -> None:
+    keyed.scheduler.queue.max_requests = 1
+    assert (await post(keyed, "/sign-in", key=KEY))[0] == 303
+    status, page, cookies = await post(keyed, "/sign-in", key=KEY)
+    assert (status, cookies) == (429, [])
+    assert "alice" in page
+    # Who may raise the limit gets in.
+    assert [(await post(keyed, "/sign-in", key=KEYS["olga"]))[0] for _ in range(2)] == [303, 303]
+
+
 async def test_signing_out_ends_the_session_and_no_other_one(keyed: GatewayHarness) -> None:
     mine, other = await session_cookie(keyed, KEY), await session_cookie(keyed, KEY)
     status, _, cookies = await post(keyed, "/sign-out", cookie=mine)

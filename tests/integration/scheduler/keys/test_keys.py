@@ -52,8 +52,10 @@ class Keys:
         request = key_service_pb2.CreateKeyRequest(user=user, **fields)  # type: ignore[arg-type]  # its fields
         return await self.keys.CreateKey(request, metadata=OPERATOR_METADATA)
 
-    async def rotate(self, key_id: str, hours: int | None = None) -> key_service_pb2.RotateKeyResponse:
-        request = key_service_pb2.RotateKeyRequest(key_id=key_id, overlap_hours=hours)
+    async def rotate(
+        self, key_id: str, hours: int | None = None, request_id: str = ""
+    ) -> key_service_pb2.RotateKeyResponse:
+        request = key_service_pb2.RotateKeyRequest(key_id=key_id, overlap_hours=hours, request_id=request_id)
         return await self.keys.RotateKey(request, metadata=OPERATOR_METADATA)
 
     async def revoke(self, key_id: str) -> key_pb2.ApiKey:
@@ -154,6 +156,22 @@ async def test_repeated_request_makes_one_key_and_one_change(harness: BatchHarne
     assert first == second
     assert len(await keys.listed("ida")) == 1
     assert len(await changes(harness, first.key.key_id)) == 1
+
+
+async def test_request_id_that_is_used_again_answers_with_no_key_of_another_order(keys: Keys) -> None:
+    request_id = "a61bc60f-9225-438c-a7d0-797db3523a5b"
+    first = await keys.create("ivo", request_id=request_id)
+    for other in ({"user": "ivy"}, {"user": "ivo", "role": key_pb2.ROLE_VIEWER}):
+        with pytest.raises(grpc.aio.AioRpcError, match=f"has made another key, {first.key.key_id}"):
+            await keys.create(**other, request_id=request_id)  # type: ignore[arg-type]  # fields of a key
+    # A key that is to be replaced is replaced, whatever else the id has made.
+    second = await keys.create("ivo")
+    made = [await keys.rotate(each.key.key_id, 0, request_id) for each in (first, second, second)]
+    assert made[1] == made[2]
+    assert len({first.secret, second.secret, *(each.secret for each in made)}) == 4
+    latest = await keys.listed("ivo")
+    assert [key.key_id for key in latest[:2]] == [made[1].key.key_id, made[0].key.key_id]
+    assert all(key.expires_at.seconds < latest[0].created_at.seconds + 5 for key in latest[2:])
 
 
 async def test_ended_session_is_heard_of(keys: Keys) -> None:

@@ -1,0 +1,91 @@
+"""What is open while a key or a session ends at the very same time, and what many ends cost."""
+
+import asyncio
+import time
+from datetime import timedelta
+
+import pytest
+
+from proctor.v1 import access_service_pb2 as access_pb2
+from proctor.values.names.user import Caller, Role
+from services.common.api_keys import Pepper
+from services.gateway.auth.key_ring import KeyRing
+from services.gateway.http.errors import KeyUnknown
+from tests.fakes.virtual_time import LoopClock, in_virtual_time
+
+DAY = timedelta(days=1)
+CALLER = Caller("ann", Role.RUNNER, is_verified=True, key_id="a" * 16, session_id="s")
+
+
+def changes(version: int, ends_in: timedelta, *sessions: str) -> access_pb2.ListAccessChangesResponse:
+    heard = access_pb2.ListAccessChangesResponse(version=version)
+    key = heard.keys.add(key_id=CALLER.key_id, user="ann", role=Role.RUNNER.number, code=b"x")
+    key.ends_in.FromTimedelta(ends_in)
+    for each in sessions:
+        heard.sessions.add(session_id=each).ends_in.FromTimedelta(DAY)
+    return heard
+
+
+def ring_with_key() -> KeyRing:
+    ring = KeyRing(LoopClock(), Pepper(b"k" * 32))
+    ring.learn(changes(1, DAY))
+    return ring
+
+
+async def hold(ring: KeyRing, leaving_seconds: float = 0.0) -> None:
+    async with ring.while_taken(CALLER):
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(leaving_seconds)
+
+
+@pytest.mark.parametrize("ended", [changes(2, timedelta()), changes(2, DAY, "s")], ids=["key", "session"])
+@in_virtual_time
+async def test_nothing_opens_with_what_ended_since_its_caller_was_found(
+    ended: access_pb2.ListAccessChangesResponse,
+) -> None:
+    ring = ring_with_key()
+    ring.learn(ended)
+    began = asyncio.get_running_loop().time()
+    with pytest.raises(KeyUnknown):
+        await hold(ring)
+    assert asyncio.get_running_loop().time() - began < 1
+
+
+@in_virtual_time
+async def test_call_that_takes_its_time_to_end_keeps_no_further_change_from_being_heard() -> None:
+    ring = ring_with_key()
+    held = asyncio.create_task(hold(ring, leaving_seconds=5))
+    await asyncio.sleep(1)
+    ring.learn(changes(2, timedelta()))
+    await asyncio.sleep(1)
+    ring.learn(changes(3, timedelta(), "s"))
+    assert ring.version == 3
+    with pytest.raises(KeyUnknown):
+        await held
+
+
+@in_virtual_time
+async def test_call_ends_where_the_scheduler_has_lost_what_it_knew() -> None:
+    ring = ring_with_key()
+    held = asyncio.create_task(hold(ring))
+    await asyncio.sleep(1)
+    ring.learn(access_pb2.ListAccessChangesResponse(is_unknown_version=True))
+    with pytest.raises(KeyUnknown):
+        await held
+
+
+@in_virtual_time
+async def test_replica_that_starts_hears_of_many_ended_sessions_in_no_time() -> None:
+    ring = ring_with_key()
+    heard = changes(2, DAY, *(f"session {number}" for number in range(10_000)))
+    before = time.process_time()
+    ring.learn(heard)
+    # A look at all of them for each takes some ten.
+    assert time.process_time() - before < 3
+    await asyncio.sleep(DAY.total_seconds() + 1)
+    for number in range(10_001):
+        ring.end_session(f"later {number}", 60)
+    assert not ring.is_ended("session 1")
+    assert ring.is_ended("later 1")
