@@ -18,7 +18,7 @@ from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine
 from services.common.sandboxes.errors import SandboxError
 from services.common.sandboxes.sandbox import Command, CommandResult, Ended, SandboxLimits, SandboxSpec
 from services.common.threads.cancellable_threads import check_cancelled
-from services.scheduler.suites.code.errors import TaskCodeFailed
+from services.scheduler.suites.code.errors import TaskCodeFailed, code_failed
 from services.scheduler.suites.code.inside import program
 from services.scheduler.suites.rows.task_code import TaskCode
 
@@ -261,4 +261,4 @@ class _Exchange:
         return self._failed(f"ended with exit code {result.exit_code} before its last row{why}")
 
     def _failed(self, problem: str) -> TaskCodeFailed:
-        return TaskCodeFailed(task=self.code.task, problem=problem)
+        return code_failed(self.code.task, problem)

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from services.scheduler.suites.code.errors import TaskCodeFailed, TaskCodeOff
+from services.scheduler.suites.code.errors import TaskCodeFailed, TaskCodeOff, code_failed
 from services.scheduler.suites.code.inside.program import BATCH_ROWS
 from services.scheduler.suites.code.ports import CodeRunner
 from services.scheduler.suites.rows.errors import UnreadableRow
@@ -120,7 +120,7 @@ class _Coding:
         )
 
     def _failed(self, problem: str) -> TaskCodeFailed:
-        return TaskCodeFailed(task=self._code.task, problem=problem)
+        return code_failed(self._code.task, problem)
 
 
 # The forms that the functions' values need; a target may have any.

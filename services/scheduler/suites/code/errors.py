@@ -10,3 +10,10 @@ class TaskCodeOff(SuiteError, kind=ErrorKind.CONFLICT, reason="TASK_CODE_OFF"):
 
 class TaskCodeFailed(SuiteError, kind=ErrorKind.CONFLICT, reason="TASK_CODE_FAILED"):
     """The code of task {task} {problem}."""
+
+
+def code_failed(task: str, problem: str) -> TaskCodeFailed:
+    """`problem` may quote the code, which may say what no table takes: NUL, or a lone surrogate."""
+    return TaskCodeFailed(
+        task=task, problem="".join(each if each.isprintable() else "\ufffd" for each in problem)
+    )

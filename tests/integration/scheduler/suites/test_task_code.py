@@ -136,6 +136,9 @@ _OF_A_CRASH = [
     ("def text(doc:\n", "failed in doc_to_text: SyntaxError: "),
     ("def text(doc):\n    return 3\n", "gives a text in doc_to_text, but row 0 has int."),
     ("def text(doc):\n    return {1, 2}\n", "failed in doc_to_text at row 0: TypeError: set has no form"),
+    # No table takes a NUL character or a lone surrogate.
+    ("def text(doc):\n    raise ValueError('a\\0b\\udc80')\n", f"{_AT_ROW_0}ValueError: a\ufffdb\ufffd."),
+    ("import os\nos.write(2, b'a\\0b')\nos._exit(1)", "ended with exit code 1 before its last row: a\ufffdb"),
     ("import nowhere\ndef text(doc):\n    return nowhere.x(doc)\n", "needs the package nowhere for doc_to"),
     ("import nowhere\nnowhere.set(1)\ndef text(doc):\n    return ''\n", "needs the package nowhere for "),
 ]  # fmt: skip

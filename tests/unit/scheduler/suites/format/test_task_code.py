@@ -102,6 +102,11 @@ def test_the_digest_covers_each_file_of_the_code(changed: str) -> None:
     assert task_of({**files, changed: files[changed] + "B = 2\n"}).definition_digest != digest
 
 
+def test_a_text_of_code_that_can_name_no_file_is_only_a_text() -> None:
+    code = "NAMES = ['\\ud800.json', 'a\\0.json', '../x.json', '/etc/x.json']\n"
+    assert set(code_of(task_of({"suite.yaml": TASK, "utils.py": code})).files) == {"utils.py"}
+
+
 def test_an_installed_suite_is_read_again_when_its_code_changes(tmp_path: Path) -> None:
     (tmp_path / "words.yaml").write_text(TASK)
     (tmp_path / "utils.py").write_text("A = 1\n")
