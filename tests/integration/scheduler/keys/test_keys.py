@@ -161,9 +161,9 @@ async def test_repeated_request_makes_one_key_and_one_change(harness: BatchHarne
 async def test_request_id_that_is_used_again_answers_with_no_key_of_another_order(keys: Keys) -> None:
     request_id = "a61bc60f-9225-438c-a7d0-797db3523a5b"
     first = await keys.create("ivo", request_id=request_id)
-    for other in ({"user": "ivy"}, {"user": "ivo", "role": key_pb2.ROLE_VIEWER}):
+    for user, role in (("ivy", key_pb2.ROLE_RUNNER), ("ivo", key_pb2.ROLE_VIEWER)):
         with pytest.raises(grpc.aio.AioRpcError, match=f"has made another key, {first.key.key_id}"):
-            await keys.create(**other, request_id=request_id)  # type: ignore[arg-type]  # fields of a key
+            await keys.create(user, role=role, request_id=request_id)
     # A key that is to be replaced is replaced, whatever else the id has made.
     second = await keys.create("ivo")
     made = [await keys.rotate(each.key.key_id, 0, request_id) for each in (first, second, second)]

@@ -100,6 +100,13 @@ def test_a_sample_has_what_the_code_made_and_stores_the_row_without_it(runner: B
     assert samples[0].doc_json == '{"word":"word 0","label":0}'
 
 
+@pytest.mark.parametrize(
+    "body", ["return docs", "return docs.with_format('python')", "yield from docs", "return map(dict, docs)"]
+)
+def test_rows_that_the_code_leaves_as_they_are_stay(runner: BubblewrapCode, body: str) -> None:
+    assert made(runner, f"def process(docs):\n    {body}\n", process_docs="process") == ROWS
+
+
 def test_figures_do_not_depend_on_the_order_of_calls(runner: BubblewrapCode) -> None:
     """The code draws at random and keeps what it can; each row gets the same whatever comes before it."""
     code = """

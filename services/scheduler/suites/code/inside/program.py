@@ -87,7 +87,8 @@ class Program:
         assert self._process_docs is not None
         try:
             made = self._process_docs(Dataset(rows))
-            rows.clear()
+            # Room for copies, unless they are these rows or are made of them while they are read.
+            del rows
             return list(made)
         except BaseException as error:
             raise Failed(PROCESS_DOCS, -1) from error
