@@ -34,6 +34,8 @@ SAME_AS_PIP = {
     "UV_INDEX_STRATEGY": "unsafe-best-match",
     "UV_SYSTEM_CERTS": "true",
     "UV_PYTHON_DOWNLOADS": "never",
+    # An index of the project in the current folder is no place of pip's.
+    "UV_NO_CONFIG": "true",
 }
 
 

@@ -55,6 +55,18 @@ def test_packages_come_from_the_index_of_pip(
     assert installer(environment) == "uv"
 
 
+def test_packages_come_from_no_index_of_the_project_in_the_current_folder(
+    index: str, environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("[[tool.uv.index]]\nurl = 'http://127.0.0.1:9/simple'\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    settings_of_pip(monkeypatch, tmp_path, f"[install]\nindex-url = {index}\n")
+    assert uv.main(str(environment), "planted") == 0
+    # pip, where uv asked there and failed.
+    assert installer(environment) == "uv"
+
+
 @pytest.mark.parametrize("setting", ["no-binary = other", "no-deps = true"])
 def test_pip_does_what_uv_is_not_told(
     setting: str, index: str, environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
