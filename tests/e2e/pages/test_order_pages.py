@@ -47,6 +47,20 @@ async def test_order_by_keyboard_and_mouse_becomes_a_run_that_completes(site: Si
         assert opened.errors == []
 
 
+async def test_start_is_in_view_above_the_fold(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        await opened.open("/runs/new?model=openai/fake&benchmark=suite:starter")
+        start = opened.page.get_by_role("button", name="Start the run")
+        await expect(start).to_be_in_viewport(ratio=1)
+        # The bar covers no field that has the focus.
+        await opened.page.locator("textarea[name=custom]").focus()
+        await opened.page.wait_for_function(
+            "document.activeElement.getBoundingClientRect().bottom"
+            " <= document.querySelector('.order .actions').getBoundingClientRect().top"
+        )
+        assert opened.errors == []
+
+
 async def test_an_order_of_all_tasks_of_another_size_has_an_estimate_with_its_band(site: Site) -> None:
     async with tab(site.browser, site.url) as opened:
         await opened.open(f"/runs/new?model={MODELS[0]}&benchmark=suite:starter&limit=11")
