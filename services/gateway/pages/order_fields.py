@@ -53,9 +53,9 @@ _FIELDS = tuple(
 # Fields that are not parameters of generation, by their names.
 LABELS: Mapping[str, str] = {
     "model": "Model",
-    "benchmark": "On",
+    "benchmark": "Suite or data set",
     "tasks": "Tasks",
-    "limit": "Rows of each task",
+    "limit": "Limit rows per task",
     "num_fewshot": "Shots",
     "rollouts": "Rollouts",
     "priority": "Priority",

@@ -140,7 +140,7 @@ async def test_a_run_is_ordered_and_an_answer_is_marked_without_scripts(site: Si
         await page.locator("select[name=benchmark]").select_option("suite:starter")
         await page.locator("input[name=limit]").fill("2")
         await page.get_by_role("button", name="Start the run").click()
-        await expect(page.locator(".notice")).to_contain_text("The run is ordered.")
+        await expect(page.locator(".notice")).to_contain_text("Run started.")
         await opened.open(f"/runs/{site.runs[1]}/results")
         await page.locator("table.answers tbody th a").first.click()
         golden = page.locator("#detail .marks-form button").first

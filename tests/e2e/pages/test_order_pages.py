@@ -41,7 +41,7 @@ async def test_order_by_keyboard_and_mouse_becomes_a_run_that_completes(site: Si
         await expect(page.locator("input[name=limit]")).to_have_value("7")
         assert "model=openai" in page.url
         await page.get_by_role("button", name="Start the run").click()
-        await expect(page.locator(".notice")).to_contain_text("The run is ordered.")
+        await expect(page.locator(".notice")).to_contain_text("Run started.")
         await page.locator("table.figures").wait_for(timeout=60_000)
         await expect(page.locator("table.figures tbody tr")).to_have_count(1)
         assert opened.errors == []
@@ -78,7 +78,7 @@ async def test_what_is_refused_is_said_at_its_field_and_nothing_entered_is_lost(
         await page.locator("input[name=temperature]").press("Tab")
         # Before the order, beside the estimate: each by the name of its field.
         await expect(page.locator("#estimate a", has_text="Temperature")).to_be_visible()
-        await expect(page.locator("#estimate .fault")).to_contain_text("Rows of each task: At least 1.")
+        await expect(page.locator("#estimate .fault")).to_contain_text("Limit rows per task: At least 1.")
         await page.get_by_role("button", name="Start the run").click()
         await expect(page.locator("#fault-custom")).to_contain_text("not JSON")
         await expect(page.locator("#fault-temperature")).to_have_text("At most 2.")

@@ -106,4 +106,4 @@ async def test_table_of_the_trend_stays_open_when_the_filter_changes(ranked: Sit
         await page.get_by_text("As a table").click()
         await page.locator("#suite").select_option("starter")
         await page.wait_for_url("**/?suite=starter*")
-        await expect(page.get_by_role("region", name="Figures over time")).to_be_visible()
+        await expect(page.get_by_role("region", name="Scores over time")).to_be_visible()

@@ -14,7 +14,7 @@ async def test_answers_are_scored_again_and_the_record_stays(site: Site, looks: 
     async with tab(site.browser, site.url) as opened:
         page = opened.page
         await opened.open(f"/runs/{run}")
-        await page.get_by_role("link", name="Score again").click()
+        await page.get_by_role("link", name="Try another metric").click()
         await page.wait_for_url(f"**/runs/{run}/rescore")
         await page.locator("select[name=metric]").select_option("acc")
         await page.get_by_role("button", name="Score the answers again").click()

@@ -86,7 +86,7 @@ def _ordered(response: scheduler_pb2.SubmitRunResponse) -> str:
     seconds, cost = optional(response, "estimated_seconds"), optional(response, "estimated_cost")
     takes = f" It should take about {text.duration(seconds)}." if seconds is not None else ""
     costs = f" It should cost about {text.money(cost, response.run.price.currency)}." if cost else ""
-    return f"The run is ordered.{takes}{costs}"
+    return f"Run started.{takes}{costs}"
 
 
 async def _estimate(scheduler: Scheduler, form: OrderForm, user: str) -> Estimate | None:

@@ -67,7 +67,8 @@ class OrderFormView:
     @property
     def labels(self) -> Mapping[str, str]:
         """The labels of the fields by their names."""
-        return {**LABELS, **{field.name: field.label for field in self.fields}}
+        limit = {"limit": "Limit rows"} if self.form.kind == "dataset" else {}
+        return {**LABELS, **limit, **{field.name: field.label for field in self.fields}}
 
     @property
     def elsewhere(self) -> Sequence[str]:
@@ -81,7 +82,7 @@ class OrderFormView:
 
     @property
     def scoring_methods(self) -> Sequence[tuple[str, str]]:
-        return (("", "what the model can"), *((each.value, each.in_words) for each in ScoringMethod))
+        return (("", "automatic"), *((each.value, each.in_words) for each in ScoringMethod))
 
     @property
     def prompt_forms(self) -> Sequence[tuple[str, str]]:
