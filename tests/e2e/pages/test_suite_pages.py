@@ -16,7 +16,7 @@ CITIES = "city,country\nLyon,France\nTurin,Italy\n"
 async def test_suites_in_every_look(site: Site, looks: Looks) -> None:
     await site.check_in(looks, "/suites", "suites", until="table.suites")
     await site.check_in(looks, "/suites/starter?num_fewshot=2", "suite", until="#sample pre")
-    await site.check_in(looks, "/suites/new", "suite-new", until="#checked .fault")
+    await site.check_in(looks, "/suites/new", "suite-new", until="#checked .empty")
     assert "Sentiment" in await site.reads_without_scripts("/suites/starter")
 
 
