@@ -132,7 +132,7 @@ def sent_rows_faults(fields: Fields, sent_files: frozenset[str]) -> Iterator[Val
     dataset = cast("Mapping[str, str]", fields["dataset"])
     for key in ("file", "fewshot_file"):
         if key in dataset and dataset[key] not in sent_files:
-            yield ValueFault(("dataset", key), f"{dataset[key]} was not sent along")
+            yield ValueFault(("dataset", key), f"attach {dataset[key]}: it was not sent with the document")
     if "id" in dataset and (dataset["id"] in FILE_READERS or not _HUB_ID.fullmatch(dataset["id"])):
         yield ValueFault(("dataset", "id"), f"{dataset['id']!r} is not the name of a data set of the hub")
 

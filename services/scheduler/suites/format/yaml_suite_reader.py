@@ -135,7 +135,7 @@ def read_document(
 
     def read(path: str) -> bytes:
         if path not in contents:
-            raise FileNotFoundError(2, "it was not sent along")
+            raise FileNotFoundError(2, "attach it: it was not sent with the document")
         return contents[path]
 
     sent = frozenset(document.files)

@@ -333,4 +333,6 @@ def test_rows_of_a_file_that_is_nowhere_are_reported_at_the_key_that_names_it() 
     text = WORDS.replace("org/words", "json")
     assert [(line, key) for _, line, key, _ in faults_of(text)] == [(2, "dataset_path")]
     named = text + "dataset_kwargs: {data_files: {test: a.jsonl}}\n"
-    assert faults_of(named) == [("", 6, "dataset_kwargs", "a.jsonl was not sent along")]
+    assert faults_of(named) == [
+        ("", 6, "dataset_kwargs", "attach a.jsonl: it was not sent with the document")
+    ]

@@ -149,7 +149,7 @@ def test_what_a_metric_is_anyway_may_be_said_and_is_no_option() -> None:
         ("dataset: {id: a/b}", "dataset", "'split' is a dependency of 'id'"),
         ("dataset: {file: ../rows.jsonl}", "dataset.file", "does not lie in the suite's folder"),
         ("dataset: {file: rows.txt}", "dataset.file", "read: .jsonl, .csv, .parquet"),
-        ("dataset: {file: rows.jsonl}", "dataset.file", "rows.jsonl was not sent along"),
+        ("dataset: {file: rows.jsonl}", "dataset.file", "attach rows.jsonl: it was not sent"),
         ("dataset: {id: /etc, split: train}", "dataset.id", "is not the name of a data set of the hub"),
         ("doc_to_text: '{{ thing '", "doc_to_text", "template error"),
         ("doc_to_txt: x", "doc_to_txt", "there is no such key; did you mean doc_to_text?"),
@@ -243,7 +243,7 @@ def test_a_problem_of_an_included_file_is_reported_there_and_once() -> None:
 @pytest.mark.parametrize(
     ("files", "key", "problem"),
     [
-        ({}, "include", "a.yaml cannot be read (it was not sent along)"),
+        ({}, "include", "a.yaml cannot be read (attach it: it was not sent with the document)"),
         ({"a_yaml": "include: b.yaml", "b_yaml": "include: a.yaml"},
          "include", "goes round in a circle: a.yaml → b.yaml → a.yaml"),
         ({"a_yaml": "[1]"}, "include", "a.yaml holds no keys and values"),
@@ -279,7 +279,7 @@ def test_files_that_include_each_other_by_the_dozen_end() -> None:
             "suite: mine\ntasks: [shapes]\n",
             2,
             "tasks.0",
-            "shapes.yaml cannot be read (it was not sent along)",
+            "shapes.yaml cannot be read (attach it: it was not sent with the document)",
         ),
         ("suite: mine\ntasks: [../x]\n", 2, "tasks.0", "'../x' does not match"),
         ("suite: mine\ntasks: [3]\n", 2, "tasks.0", "3 is not of type 'string', 'object'"),
