@@ -107,13 +107,21 @@ def _install_worker(target: Installation, source: WorkerSource) -> None:
     """Installs the worker beside vLLM.
 
     Versions are bound to what vLLM brought, so that nothing of it changes, and to those that run here for
-    the rest.
+    the rest. A later release here may need another version of what vLLM brought: then the rest is free.
     """
-    constraints = target.folder / "constraints.txt"
-    pins = merged_pins(_frozen(target).splitlines(), installed_pins())
-    constraints.write_text("\n".join(pins) + "\n", encoding="utf-8")
+    brought = _frozen(target).splitlines()
     with TemporaryDirectory() as scratch:
-        target.install("-c", str(constraints), *source.requirement(Path(scratch)))
+        requirement = source.requirement(Path(scratch))
+        try:
+            _install_bound(target, merged_pins(brought, installed_pins()), requirement)
+        except EnvironmentBroken:
+            _install_bound(target, merged_pins(brought, ()), requirement)
+
+
+def _install_bound(target: Installation, pins: Sequence[str], requirement: Sequence[str]) -> None:
+    constraints = target.folder / "constraints.txt"
+    constraints.write_text("\n".join(pins) + "\n", encoding="utf-8")
+    target.install("-c", str(constraints), *requirement)
 
 
 def installed_pins() -> list[str]:

@@ -2,30 +2,23 @@
 
 import sys
 import venv
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from proctor.stack.vllm import uv
+from tests.fakes.stack.package_index import PackageIndex
 
-WHEEL = "planted-1-py3-none-any.whl"
 INFO = "planted-1.dist-info"
 
 
 @pytest.fixture
 def index(tmp_path: Path) -> str:
     """An index of packages that has one."""
-    folder = tmp_path / "simple" / "planted"
-    folder.mkdir(parents=True)
-    with zipfile.ZipFile(folder / WHEEL, "w") as wheel:
-        wheel.writestr("planted.py", "")
-        wheel.writestr(f"{INFO}/METADATA", "Metadata-Version: 2.1\nName: planted\nVersion: 1\n")
-        wheel.writestr(f"{INFO}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{INFO}/RECORD", "")
-    (folder / "index.html").write_text(f'<a href="{WHEEL}">{WHEEL}</a>')
-    return folder.parent.as_uri()
+    packages = PackageIndex(tmp_path / "simple")
+    packages.add("planted", "1")
+    return packages.url
 
 
 @pytest.fixture
