@@ -1,7 +1,7 @@
 """Keys and ended sessions in Postgres: what operators see of them, and what gateways hear of them."""
 
 from collections.abc import AsyncIterator, Sequence
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import asyncpg
 import grpc
@@ -232,8 +232,13 @@ async def test_keys_are_bounded_and_those_that_ended_do_not_count(
     keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key_id = (await keys.create("gus")).key.key_id
-    taken = await keys.listed("")
-    monkeypatch.setattr(postgres, "MAX_KEYS", sum(not key.HasField("revoked_at") for key in taken))
+    now = SystemClock().now()
+    taken = [
+        key
+        for key in await keys.listed("")
+        if not key.HasField("revoked_at") and key.expires_at.ToDatetime(UTC) > now
+    ]
+    monkeypatch.setattr(postgres, "MAX_KEYS", len(taken))
     with pytest.raises(grpc.aio.AioRpcError, match="keys are taken already"):
         await keys.create("gus")
     await keys.revoke(key_id)
