@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import importlib.util
-import os
 import re
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from tempfile import TemporaryDirectory
 from proctor.distribution import NAME
 from proctor.stack.errors import EnvironmentBroken
 from proctor.stack.supervision.process import log_tail
-from proctor.stack.vllm.uv import find_uv, install_command, uv_environment
+from proctor.stack.vllm.uv import install_by_uv
 from proctor.stack.vllm.worker_source import WorkerSource
 
 VLLM_VERSION = "0.32.0"
@@ -36,11 +35,9 @@ class Installation:
 
     def install(self, *arguments: str) -> None:
         """What `pip install` installs, by uv where it is and can."""
-        uv, variables = find_uv(), uv_environment(os.environ)
-        if uv and variables is not None:
-            by_uv = install_command(uv, self.python, arguments)
-            if self._returns(by_uv, variables) == 0:
-                return
+        by_uv = install_by_uv(self.python, arguments)
+        if by_uv and self._returns(*by_uv) == 0:
+            return
         self.run(*self.pip_command("install", *arguments))
 
     def pip_command(self, *arguments: str) -> tuple[str, ...]:

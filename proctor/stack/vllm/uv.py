@@ -82,18 +82,21 @@ def pip_settings(listed: str) -> dict[str, str]:
     return {**found["global"], **found["install"], **found[":env:"]}
 
 
-def install_command(uv: str, python: Path, arguments: Sequence[str]) -> tuple[str, ...]:
-    return (uv, "pip", "install", "--quiet", "--python", str(python), *arguments)
+def install_by_uv(python: Path, arguments: Sequence[str]) -> tuple[tuple[str, ...], Mapping[str, str]] | None:
+    """The command that installs what `pip install` would, and its variables; None where only pip can."""
+    uv = find_uv()
+    variables = uv_environment(os.environ) if uv else None
+    if uv is None or variables is None:
+        return None
+    return (uv, "pip", "install", "--quiet", "--python", str(python), *arguments), variables
 
 
 def main(environment: str, *arguments: str) -> int:
     """By uv where it can, else by pip, whose sentence and code say why nothing can be installed."""
     python = Path(environment) / "bin" / "python"
-    uv, variables = find_uv(), uv_environment(os.environ)
-    if uv and variables is not None:
-        by_uv = install_command(uv, python, arguments)
-        if subprocess.run(by_uv, env=variables, check=False).returncode == 0:
-            return 0
+    by_uv = install_by_uv(python, arguments)
+    if by_uv and subprocess.run(by_uv[0], env=by_uv[1], check=False).returncode == 0:
+        return 0
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--python", str(python))
     return subprocess.run((*pip, "install", *arguments), check=False).returncode
 
