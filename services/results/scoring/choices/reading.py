@@ -97,12 +97,12 @@ def _prepared(answer: str, options: ChoiceOptions) -> str:
 
 
 def _option_in_place(found: re.Match[str], options: ChoiceOptions) -> str:
-    """ "Option B" for "the second option", where there is a second one and digits mean nothing else."""
+    """ "Option B" for "the second option", where there is one and no text may be meant."""
     count = len(options.forms)
     place = count - 1 if found["last"] else _ORDINALS.index(found["word"].lower()) if found["word"] else None
     if place is None:
         place = int(found["digit"]) - 1
-        if any(map(str.isdigit, "".join(options.forms))):
+        if options.are_letters or any(map(str.isdigit, "".join(options.forms))):
             return found[0]
     letters = [letter for letter, label in options.letters.items() if label == place]
     return f"option {letters[0]}" if letters else found[0]

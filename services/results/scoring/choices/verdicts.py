@@ -108,7 +108,7 @@ _ENDS = " \t.!)*"
 
 def judged_choice(answer: str, prepared: str, options: ChoiceOptions) -> int | None:
     """`prepared`: the answer without its lists of options; all that both say must be one choice."""
-    labels = {*_judged(answer, options), *_settled(prepared, options)}
+    labels = {*_judged(answer, prepared, options), *_settled(prepared, options)}
     if len(labels) != 1:
         return None
     (label,) = labels
@@ -116,23 +116,31 @@ def judged_choice(answer: str, prepared: str, options: ChoiceOptions) -> int | N
     return label if claimed <= {label, None} else None
 
 
-def _judged(answer: str, options: ChoiceOptions) -> Iterator[int]:
+def _judged(answer: str, prepared: str, options: ChoiceOptions) -> Iterator[int]:
     if len(options.forms) < _FEWEST or len(options.letters) != len(options.forms):
         return
     verdicts = dict(_verdicts(answer, options))
     right = [label for label, is_right in verdicts.items() if is_right]
-    if len(right) == 1 and len(verdicts) == len(options.forms):
+    others = [is_right for is_right in verdicts.values() if not is_right]
+    # A list of options is no verdict on them. Two of them never read the same, as two verdicts do.
+    is_told = not options.are_letters or (None not in others and len(others) >= len(options.forms) - 1)
+    if len(right) == 1 and len(verdicts) == len(options.forms) and is_told:
         yield right[0]
     if right or "?" in answer or _SUPPOSES.search(answer) or voices_doubt(answer):
         return
-    denied = {options.letters[letter] for letter in _denied(answer) if letter in options.letters}
+    denied = {options.letters[letter] for letter in _denied(prepared) if letter in options.letters}
     rest = set(range(len(options.forms))) - denied
     if len(rest) == 1:
         yield from rest
 
 
-def _verdicts(answer: str, options: ChoiceOptions) -> Iterator[tuple[int, bool]]:
-    """Of each line that begins with an option, whether it says that this one is right."""
+def _verdicts(answer: str, options: ChoiceOptions) -> Iterator[tuple[int, bool | None]]:
+    """Of each line that begins with an option, whether it says that this one is right; None: neither.
+
+    None at all where options themselves begin so, as in "Yes, because ...".
+    """
+    if any(_VERDICT.match(form) for form in options.forms):
+        return
     for line in answer.splitlines():
         found = _LINE.match(line) if len(line) < _MAX_LINE else None
         label = options.letters.get(found["letter"].upper()) if found else None
@@ -142,8 +150,13 @@ def _verdicts(answer: str, options: ChoiceOptions) -> Iterator[tuple[int, bool]]
         if len(signs) == 1:
             yield label, signs.pop()
         elif not signs and not _SUPPOSES.search(line):
-            verdict = _VERDICT.match(found["rest"]) or _LAST_VERDICT.search(found["rest"])
-            yield label, bool(verdict and verdict["right"])
+            rest = found["rest"]
+            whole = _VERDICT.match(rest)
+            if options.are_letters:
+                # What follows may be the text of the option: "No, because it was late".
+                whole = whole if whole and not rest[whole.end() :].strip(_ENDS) else None
+            verdict = whole or _LAST_VERDICT.search(rest)
+            yield label, verdict["right"] is not None if verdict else None
 
 
 def _denied(answer: str) -> Iterator[str]:

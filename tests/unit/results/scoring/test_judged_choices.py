@@ -8,6 +8,7 @@ from services.results.scoring.choices.reading import named_choice
 
 LETTERS = ("A", "B", "C", "D")
 ORGANELLES = ("Mitochondria", "Ribosome", "Nucleus", "Chloroplast")
+SUMS = ("12", "15", "18", "21")
 CITIES = ("Paris", "London", "Rome")
 
 JUDGED = [
@@ -15,7 +16,6 @@ JUDGED = [
     ("A ❌\nB ✅\nC ❌\nD ❌", 1),
     ("A) False\nB) True\nC) False\nD) False", 1),
     ("A: True\nB: False\nC: False\nD: False", 0),
-    ("A) 12 - too small\nB) 15 - correct\nC) 18 - too big\nD) 21 - too big", 1),
     ("A is wrong because it makes ATP. C is wrong: it stores DNA. D is wrong as well. That leaves B.", 1),
     ("We can rule out A, C and D.", 1),
     ("Not A, not C, not D.", 1),
@@ -44,7 +44,6 @@ SETTLED = [
     ("The second option is correct.", 1),
     ("So the correct answer would be the second option.", 1),
     ("The last option is right.", 3),
-    ("Option 2", 1),
 ]
 UNCLEAR = [
     *("So it is not B.", "That leaves B or C.", "That leaves A and B.", "By elimination, A or D."),
@@ -97,19 +96,44 @@ def test_what_leaves_a_choice_open_names_none(answer: str, texts: tuple[str, ...
     ("choices", "answer", "label"),
     [
         (ORGANELLES, "Ribosomes.", 1),
+        (ORGANELLES, "Option 2", 1),
+        # An option of the prompt may read "2".
+        (LETTERS, "Option 2", None),
+        (SUMS, "A) 12 - too small\nB) 15 - correct\nC) 18 - too big\nD) 21 - too big", 1),
         (ORGANELLES, "The last one, chloroplast.", 3),
         (CITIES, "Paris was my first thought; it's London.", 1),
         (("positive", "negative"), "Positive sentiment.", 0),
         (("positive", "negative"), "Overall, the review leans negative.", 1),
         (("yes", "no"), "Indeed, yes.", 0),
         (("yes", "no"), "No opinion.", None),
+        (
+            LETTERS,
+            "A. Yes, because it was late\nB. No, because of C\nC. No, since it rained\nD. No, never",
+            None,
+        ),
+        (LETTERS, "A. Yes\nB. No\nC. Maybe\nD. Never", None),
+        (LETTERS, "A. red\nB. blue\nC. green\nD. A, B and C are wrong", None),
+        (("A", "B", "C"), "A. Correct\nB. Incorrect\nC. Not enough information", None),
         (("yes", "no"), "So, maybe yes.", None),
     ],
 )
-def test_texts_are_settled_on_as_letters_are(
+def test_texts_are_settled_on_as_letters_are_and_lists_judge_nothing(
     choices: tuple[str, ...], answer: str, label: int | None
 ) -> None:
     assert named_choice(answer, choices) == label
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("Yes", "No", "Maybe", "Never"),
+        ("Yes, because it was late", "No, because", "No, it rained", "No, never"),
+    ],
+)
+def test_a_list_of_options_that_read_as_verdicts_judges_nothing(texts: tuple[str, ...]) -> None:
+    listed = "\n".join(f"{letter}. {text}" for letter, text in zip(LETTERS, texts, strict=True))
+    assert named_choice(listed, LETTERS, texts) is None
+    assert named_choice(f"The options are:\n{listed}", LETTERS, texts) is None
 
 
 @pytest.mark.parametrize("part", ["so ", "- ", "A, ", "not A, ", "B ", "a", "=> ", "A is wrong. ", "it's "])
