@@ -1,5 +1,6 @@
 """Models and providers as people name them, and the pools of the local stack that serve them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,9 @@ from proctor.values.providers.pools_file import PoolsFile, format_pools
 from proctor.values.providers.remote_providers import REMOTE_PROVIDERS, RemoteProvider
 
 STARTER_MODEL = "vllm/starter"
+# What a model that is loaded here has where a remote one has its provider.
+_LOADED_HERE = "vllm"
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
 def pool_of(provider: RemoteProvider, base_url: str, environ: Mapping[str, str]) -> Pool:
@@ -48,9 +52,16 @@ class ChosenModel:
     def provider(self) -> str:
         return provider_of(self.name)
 
+    @property
+    def is_of_hub(self) -> bool:
+        return bool(_HUB_ID.fullmatch(self.source)) and self.source != STARTER_MODEL
+
 
 def choose_model(given: str) -> ChosenModel:
-    """`vllm/starter`, `openai/NAME`, a local folder, or a hub id with or without `vllm/`."""
+    """`vllm/starter`, `openai/NAME`, a local folder, or a hub id after `vllm/`.
+
+    A name of another beginning is refused: a provider that is written wrong would pass for a hub id.
+    """
     provider, rest = split_model(given)
     if given == STARTER_MODEL:
         return ChosenModel(given, STARTER_MODEL)
@@ -58,13 +69,25 @@ def choose_model(given: str) -> ChosenModel:
         return _local_folder(Path(given).expanduser().absolute())
     if provider in REMOTE_PROVIDERS and rest:
         return ChosenModel(given)
-    hub_id = rest if provider == "vllm" else given
-    if "/" not in hub_id:
-        raise ModelUnusable(
-            problem=f"{given} is not a model that can be served here: name {STARTER_MODEL}, a model folder, "
-            "a hub id such as Qwen/Qwen3-0.6B, or a provider's model such as openai/gpt-4o-mini."
-        )
-    return ChosenModel(f"vllm/{hub_id}", hub_id)
+    if provider == _LOADED_HERE and _HUB_ID.fullmatch(rest):
+        return ChosenModel(given, rest)
+    raise ModelUnusable(problem=_why_none(given))
+
+
+def _why_none(given: str) -> str:
+    provider = provider_of(given)
+    if provider == _LOADED_HERE:
+        ways = f"write {STARTER_MODEL}, or {_LOADED_HERE}/OWNER/NAME for one of the hub"
+        return f"{given} is no model that can be loaded here: {ways}."
+    if provider in REMOTE_PROVIDERS:
+        return f"{given} names no model: write {provider}/NAME."
+    known = ", ".join(sorted((*REMOTE_PROVIDERS, _LOADED_HERE)))
+    local = (
+        f"; for the hub write {_LOADED_HERE}/{given}, for a folder ./{given}"
+        if _HUB_ID.fullmatch(given)
+        else ""
+    )
+    return f"{given} has no known provider: write PROVIDER/MODEL, where the providers are {known}{local}."
 
 
 def pools_for(models: Sequence[ChosenModel], environ: Mapping[str, str], report: Report) -> tuple[Pool, ...]:

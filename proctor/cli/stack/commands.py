@@ -40,8 +40,8 @@ def up(  # noqa: PLR0917  # options of a command, given by name
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="vllm/starter, a model folder, a hub id or openai/NAME; repeat for several. Default: any of "
-            "the providers whose key or address is set, and vllm/starter where vLLM is installed."
+            help="openai/NAME, vllm/starter, vllm/OWNER/NAME of the hub, or ./FOLDER; repeat. Default: any "
+            "of the providers whose key or address is set, and vllm/starter where vLLM is installed."
         ),
     ] = None,
     alias: Annotated[

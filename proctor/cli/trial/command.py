@@ -23,7 +23,7 @@ def try_model(  # noqa: PLR0917  # options of a command, given by name
         str,
         typer.Option(
             help="A provider's, such as openai/gpt-4o-mini or ollama/llama3.2; or one for vLLM, which is "
-            f"installed once (3 GB): a hub id, a model folder, or {STARTER_MODEL}, which is trained here."
+            f"installed once (3 GB): vllm/OWNER/NAME of the hub, ./FOLDER, or {STARTER_MODEL}, trained here."
         ),
     ] = STARTER_MODEL,
     suite: Annotated[str, typer.Option(help="The benchmark; see `proctor suites`.")] = "starter",

@@ -24,6 +24,7 @@ from proctor.stack.local_stack import LocalStack, running_stack
 from proctor.stack.pools import ChosenModel, asks_any_server, choose_model
 from proctor.stack.state import StackState, read_stack_state
 from proctor.stack.vllm.environment import ensure_vllm_environment
+from proctor.stack.vllm.hub_model import refuse_missing
 from proctor.stack.vllm.worker_source import worker_source
 from proctor.v1 import run_pb2
 
@@ -47,7 +48,7 @@ class Trial:
 
 
 def try_out(options: OrderOptions, stack: StackRequest, terminal: Terminal, *, is_serving: bool) -> int:
-    """`options.model` is what a person calls it: also a folder or a hub id. Returns the exit code."""
+    """`options.model` is what a person calls it: also a folder. Returns the exit code."""
     try:
         model = choose_model(options.model)
         order = order_of(options)
@@ -57,6 +58,8 @@ def try_out(options: OrderOptions, stack: StackRequest, terminal: Terminal, *, i
             # Every server writes an answer, and most score no given text.
             order.scoring_method = run_pb2.SCORING_METHOD_GENERATE
         trial = Trial(model, order, stack, is_serving, terminal)
+        if model.is_of_hub:
+            refuse_missing(model.source, os.environ)
         if model.source and not os.environ.get("PROCTOR_VLLM_PYTHON"):
             # A model that a server answers for needs no vLLM here.
             ensure_vllm_environment(worker_source(os.environ), trial.report)

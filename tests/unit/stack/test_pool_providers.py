@@ -59,7 +59,7 @@ def test_chat_servers_are_known_not_to_score_given_texts() -> None:
         ("openai/a", "http://127.0.0.1:8000/v1", True),
         ("openai/a", "https://api.openai.com/v1/", False),
         ("grok/a", "http://127.0.0.1:8000/v1", False),
-        ("someone/a", "http://127.0.0.1:8000/v1", False),
+        ("vllm/someone/a", "http://127.0.0.1:8000/v1", False),
     ],
 )
 def test_server_behind_the_protocol_of_openai_may_be_any(model: str, base_url: str, *, is_any: bool) -> None:

@@ -14,7 +14,6 @@ from proctor.values.providers.pool import PoolModel, Provider
     ("given", "name", "source"),
     [
         (STARTER_MODEL, "vllm/starter", STARTER_MODEL),
-        ("Qwen/Qwen3-0.6B", "vllm/Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B"),
         ("vllm/Qwen/Qwen3-0.6B", "vllm/Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B"),
         ("openai/gpt-5", "openai/gpt-5", ""),
         ("ollama/hf.co/a/b:Q8_0", "ollama/hf.co/a/b:Q8_0", ""),
@@ -35,7 +34,21 @@ def test_local_folder_is_served_under_its_own_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"), [("/nowhere/at/all", "There is no"), ("gpt", "is not a model that")]
+    ("given", "sentence"),
+    [
+        ("/nowhere/at/all", "There is no"),
+        (
+            "gpt",
+            r"gpt has no known provider: write PROVIDER/MODEL, where.*ollama, openai.*vllm\.$",
+        ),
+        (
+            "opnai/gpt-5",
+            r"known provider.*; for the hub write vllm/opnai/gpt-5, for a folder \./opnai/gpt-5\.$",
+        ),
+        ("openai/", "openai/ names no model: write openai/NAME"),
+        ("vllm/gpt", "no model that can be loaded here: write vllm/starter, or vllm/OWNER/NAME"),
+        ("vllm/a/b/c", "no model that can be loaded here"),
+    ],
 )
 def test_what_is_no_model_is_refused(given: str, sentence: str) -> None:
     with pytest.raises(ModelUnusable, match=sentence):

@@ -44,7 +44,7 @@ def test_pools_file_is_read_back(tmp_path: Path) -> None:
     [
         choose_model(STARTER_MODEL),
         ChosenModel("vllm/final", "/a/b/../final"),
-        choose_model("Qwen/Qwen3-0.6B"),
+        choose_model("vllm/Qwen/Qwen3-0.6B"),
         choose_model("openai/any"),
         ChosenModel("vllm/unknown", "/x/unknown"),
         choose_model("ollama/any"),
