@@ -62,6 +62,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "limits": "queue:limits",
     },
     "Operate an installation": {
+        "audit": "audit:audit",
         "changes": "changes:changes",
         "keys": "keys:keys_group",
         "nats-users": "stack.commands:nats_users",

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AccessServiceStub:
-    """Lets gateways follow keys and the ends of sessions.
+    """Lets gateways follow keys and the ends of sessions, and add to the audit.
     """
 
     def __init__(self, channel):
@@ -45,10 +45,15 @@ class AccessServiceStub:
                 request_serializer=proctor_dot_v1_dot_access__service__pb2.EndSessionRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_access__service__pb2.EndSessionResponse.FromString,
                 _registered_method=True)
+        self.AddAuditRecords = channel.unary_unary(
+                '/proctor.v1.AccessService/AddAuditRecords',
+                request_serializer=proctor_dot_v1_dot_access__service__pb2.AddAuditRecordsRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_access__service__pb2.AddAuditRecordsResponse.FromString,
+                _registered_method=True)
 
 
 class AccessServiceServicer:
-    """Lets gateways follow keys and the ends of sessions.
+    """Lets gateways follow keys and the ends of sessions, and add to the audit.
     """
 
     def ListAccessChanges(self, request, context):
@@ -60,6 +65,13 @@ class AccessServiceServicer:
 
     def EndSession(self, request, context):
         """Ends a session of a browser for all replicas.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AddAuditRecords(self, request, context):
+        """Stores records of what the gateway alone sees: reads, sign-ins and refusals.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -78,6 +90,11 @@ def add_AccessServiceServicer_to_server(servicer, server):
                     request_deserializer=proctor_dot_v1_dot_access__service__pb2.EndSessionRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_access__service__pb2.EndSessionResponse.SerializeToString,
             ),
+            'AddAuditRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddAuditRecords,
+                    request_deserializer=proctor_dot_v1_dot_access__service__pb2.AddAuditRecordsRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_access__service__pb2.AddAuditRecordsResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'proctor.v1.AccessService', rpc_method_handlers)
@@ -87,7 +104,7 @@ def add_AccessServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AccessService:
-    """Lets gateways follow keys and the ends of sessions.
+    """Lets gateways follow keys and the ends of sessions, and add to the audit.
     """
 
     @staticmethod
@@ -134,6 +151,33 @@ class AccessService:
             '/proctor.v1.AccessService/EndSession',
             proctor_dot_v1_dot_access__service__pb2.EndSessionRequest.SerializeToString,
             proctor_dot_v1_dot_access__service__pb2.EndSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddAuditRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.AccessService/AddAuditRecords',
+            proctor_dot_v1_dot_access__service__pb2.AddAuditRecordsRequest.SerializeToString,
+            proctor_dot_v1_dot_access__service__pb2.AddAuditRecordsResponse.FromString,
             options,
             channel_credentials,
             insecure,

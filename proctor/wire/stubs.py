@@ -12,6 +12,7 @@ import grpc
 
 from proctor.v1 import answer_service_pb2_grpc as answer_grpc
 from proctor.v1 import artifact_service_pb2_grpc as artifact_grpc
+from proctor.v1 import audit_service_pb2_grpc as audit_grpc
 from proctor.v1 import batch_service_pb2_grpc as batch_grpc
 from proctor.v1 import change_service_pb2_grpc as change_grpc
 from proctor.v1 import comparison_service_pb2_grpc as comparison_grpc
@@ -180,6 +181,7 @@ class SchedulerStubs:
         self.suites: suite_grpc.SuiteServiceAsyncStub = suite_grpc.SuiteServiceStub(channel)
         self.queue: queue_grpc.QueueServiceAsyncStub = queue_grpc.QueueServiceStub(channel)
         self.changes: change_grpc.ChangeServiceAsyncStub = change_grpc.ChangeServiceStub(channel)
+        self.audit: audit_grpc.AuditServiceAsyncStub = audit_grpc.AuditServiceStub(channel)
         self.keys: key_grpc.KeyServiceAsyncStub = key_grpc.KeyServiceStub(channel)
         self.datasets: dataset_grpc.DatasetServiceAsyncStub = dataset_grpc.DatasetServiceStub(channel)
         self.files: file_grpc.FileServiceAsyncStub = file_grpc.FileServiceStub(channel)

@@ -27,6 +27,26 @@ CREATE TABLE api_keys (
     CONSTRAINT api_keys_version_key UNIQUE (version)
 );
 
+CREATE TABLE audit_records (
+    record_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    recorded_at timestamp with time zone NOT NULL,
+    username text NOT NULL,
+    key_id text DEFAULT ''::text NOT NULL,
+    address text DEFAULT ''::text NOT NULL,
+    action text NOT NULL,
+    kind text NOT NULL,
+    object_id text NOT NULL,
+    detail text DEFAULT ''::text NOT NULL,
+    outcome text DEFAULT 'done'::text NOT NULL,
+    times integer DEFAULT 1 NOT NULL,
+    is_listed boolean NOT NULL,
+    CONSTRAINT audit_records_outcome_check CHECK ((outcome = ANY (ARRAY['done'::text, 'admitted'::text, 'refused'::text]))),
+    CONSTRAINT audit_records_object_id_recorded_at_action_kind_username_ad_key UNIQUE (object_id, recorded_at, action, kind, username, address),
+    CONSTRAINT audit_records_pkey PRIMARY KEY (record_id)
+);
+CREATE INDEX audit_records_listed ON audit_records USING btree (record_id) WHERE is_listed;
+CREATE INDEX audit_records_of_user ON audit_records USING btree (username, record_id);
+
 CREATE TABLE batches (
     batch_id text NOT NULL,
     username text NOT NULL,
@@ -51,18 +71,6 @@ CREATE TABLE batches (
 CREATE INDEX batches_newest ON batches USING btree (created_at DESC, batch_id DESC);
 CREATE INDEX batches_of_file ON batches USING btree (input_file_id);
 CREATE INDEX batches_to_finalize ON batches USING btree (run_id) WHERE ((finalized_at IS NULL) AND (run_id IS NOT NULL));
-
-CREATE TABLE changes (
-    change_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
-    changed_at timestamp with time zone NOT NULL,
-    username text NOT NULL,
-    action text NOT NULL,
-    kind text NOT NULL,
-    object_id text NOT NULL,
-    detail text DEFAULT ''::text NOT NULL,
-    CONSTRAINT changes_object_id_changed_at_action_kind_key UNIQUE (object_id, changed_at, action, kind),
-    CONSTRAINT changes_pkey PRIMARY KEY (change_id)
-);
 
 CREATE TABLE dataset_contents (
     digest text NOT NULL,
@@ -418,6 +426,17 @@ CREATE TABLE user_suites (
     CONSTRAINT user_suites_pkey PRIMARY KEY (suite)
 );
 
+CREATE FUNCTION refuse_audit_edit() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF TG_OP = 'DELETE' AND current_setting('proctor.deletes_old_audit_records', true) = 'on' THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'audit records are kept as they are' USING ERRCODE = 'insufficient_privilege';
+END;
+$$;
+
 CREATE VIEW run_rows AS
  SELECT run_id,
     username,
@@ -555,3 +574,7 @@ CREATE VIEW file_rows AS
     files.project_id
    FROM (files
      LEFT JOIN dataset_contents USING (digest, format));
+
+CREATE TRIGGER audit_records_stay BEFORE DELETE OR UPDATE ON audit_records FOR EACH ROW EXECUTE FUNCTION refuse_audit_edit();
+
+CREATE TRIGGER audit_records_stay_all BEFORE TRUNCATE ON audit_records FOR EACH STATEMENT EXECUTE FUNCTION refuse_audit_edit();

@@ -9,9 +9,9 @@ from proctor.values.providers.pools_file import PoolsFile
 from services.common.clock import Clock
 from services.common.grpc.server import Registration
 from services.common.lifecycle import every
+from services.scheduler.audit.wiring import AuditParts, make_audit
 from services.scheduler.batches.postgres import refuse_used_file
 from services.scheduler.batches.wiring import BatchParts, make_batches
-from services.scheduler.changes.wiring import ChangeParts, make_changes
 from services.scheduler.dispatch.wiring import DispatchParts, make_dispatch
 from services.scheduler.keys.wiring import KeyParts, make_keys
 from services.scheduler.leadership.leader_election import FencingToken
@@ -60,7 +60,7 @@ class Topics:
     progress: ProgressParts
     workers: WorkerParts
     streams: StreamParts
-    changes: ChangeParts
+    audit: AuditParts
     keys: KeyParts
     runs: RunParts
     dispatch: DispatchParts
@@ -75,7 +75,7 @@ class Topics:
             **self.suites.apis,
             **self.uploads.apis,
             **self.batches.apis,
-            **self.changes.apis,
+            **self.audit.apis,
             **self.keys.apis,
             **self.scaling.apis,
             **self.rollouts.apis,
@@ -103,7 +103,7 @@ class Topics:
             **self.uploads.leader_loops(),
             **self.rollouts.leader_loops(),
             "delete rests of deleted runs": self.runs.delete.lead(),
-            "delete old changes": self.changes.cleanup.lead(),
+            "delete old audit records": self.audit.cleanup.lead(),
             "delete old keys": self.keys.cleanup.lead(),
         }
 
@@ -161,7 +161,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         progress=progress,
         workers=workers,
         streams=streams,
-        changes=make_changes(settings, connections),
+        audit=make_audit(settings, connections),
         keys=make_keys(settings, connections),
         runs=runs,
         dispatch=make_dispatch(

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from proctor.values.names.user import Caller, Role
 from services.common.grpc.caller import caller_metadata
 from services.common.grpc.signatures import Signer
-from services.scheduler.changes.user_change import Author
+from services.scheduler.audit.audit_record import Author
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 
 OPERATOR = Caller("operator", role=Role.OPERATOR)

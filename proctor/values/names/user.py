@@ -31,7 +31,7 @@ class Caller:
     """The user who makes a request. `is_verified`: an API key proved the name.
 
     `key_id` is that of a stored key; one in the settings of the gateway has none. `session_id` is that of a
-    browser's session.
+    browser's session, `address` the one that the gateway was called from.
     """
 
     name: str = LOCAL_USER
@@ -39,6 +39,7 @@ class Caller:
     is_verified: bool = False
     key_id: str = ""
     session_id: str = ""
+    address: str = ""
 
     @property
     def is_operator(self) -> bool:

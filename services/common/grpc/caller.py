@@ -4,6 +4,7 @@ A service takes it where its signature is right (`signatures`), and the gateway 
 """
 
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 
 from proctor.values.names.user import Caller, Role
 
@@ -12,26 +13,47 @@ PREFIX = "x-proctor-"
 # The suffix lets a value hold bytes, and so characters that are not ASCII.
 _NAME = f"{PREFIX}caller-bin"
 _ROLE = f"{PREFIX}role"
+_KEY_ID = f"{PREFIX}key-id"
+_ADDRESS = f"{PREFIX}address-bin"
 
 _ROLES: Mapping[object, Role] = {role.value: role for role in Role}
 
 Metadata = tuple[tuple[str, str | bytes], ...]
+_NOBODY = Caller()
+_current: ContextVar[Caller] = ContextVar("current_caller", default=_NOBODY)
 
 
 def caller_metadata(caller: Caller) -> Metadata:
-    return ((_NAME, caller.name.encode()), (_ROLE, caller.role.value))
+    named = ((_NAME, caller.name.encode()), (_ROLE, caller.role.value))
+    known = ((_KEY_ID, caller.key_id), (_ADDRESS, caller.address.encode()))
+    return (*named, *((key, value) for key, value in known if value))
 
 
 def caller_of(metadata: Iterable[tuple[str, str | bytes]] | None) -> Caller:
     """Metadata without a caller is that of the user `local`, who is a runner."""
     found = dict(metadata or ())
-    name = found.get(_NAME)
+    name, address = found.get(_NAME), found.get(_ADDRESS, b"")
     if not isinstance(name, bytes):
         return Caller()
-    return Caller(name.decode(), role=_ROLES.get(found.get(_ROLE), Role.VIEWER))
+    return Caller(
+        name.decode(),
+        role=_ROLES.get(found.get(_ROLE), Role.VIEWER),
+        key_id=str(found.get(_KEY_ID, "")),
+        address=address.decode() if isinstance(address, bytes) else "",
+    )
 
 
 def signed_caller(found: Mapping[str, str | bytes]) -> bytes:
-    """The caller in metadata, as a signature covers it: the role, which has no line break, then the name."""
-    values = (found.get(key, b"") for key in (_ROLE, _NAME))
+    """The caller in metadata, as a signature covers it. Only the name may have line breaks: it is last."""
+    values = (found.get(key, b"") for key in (_ROLE, _KEY_ID, _ADDRESS, _NAME))
     return b"\n".join(value if isinstance(value, bytes) else value.encode() for value in values)
+
+
+def serve_caller(caller: Caller) -> None:
+    """Names the caller of the call that this task serves."""
+    _current.set(caller)
+
+
+def current_caller() -> Caller:
+    """The caller of the call that is served; the anonymous one in the service's own loops."""
+    return _current.get()

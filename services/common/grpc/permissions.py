@@ -45,6 +45,7 @@ METHODS: Mapping[str, Permission] = {
     "GetLimits": _READ,
     "SetLimits": Permission.OPERATOR,
     "ListChanges": _READ,
+    "ListAuditRecords": Permission.OPERATOR,
     # Keys.
     "CreateKey": Permission.OPERATOR,
     "ListKeys": Permission.OPERATOR,

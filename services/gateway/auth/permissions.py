@@ -9,6 +9,7 @@ from services.common.grpc.permissions import Permission, method_permission
 from services.gateway.http.paths import (
     ARTIFACTS,
     ASSETS,
+    AUDIT,
     BATCHES,
     BENCHMARKING,
     CHANGES,
@@ -113,6 +114,8 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/openapi.json"): Permission.PUBLIC,
     ("GET", ME): Permission.READ,
     ("GET", CHANGES): "ListChanges",
+    ("GET", AUDIT): "ListAuditRecords",
+    ("GET", f"{AUDIT}/export"): "ListAuditRecords",
     ("GET", STORAGE): "GetStorage",
     ("GET", KEYS): "ListKeys",
     ("POST", KEYS): "CreateKey",

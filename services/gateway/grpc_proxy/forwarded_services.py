@@ -14,14 +14,15 @@ from structlog.contextvars import bind_contextvars
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import artifact_service_pb2 as artifact_pb2
-from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import (
+    audit_service_pb2,
     change_service_pb2,
     comparison_service_pb2,
     key_service_pb2,
     leaderboard_service_pb2,
     rollout_service_pb2,
 )
+from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
@@ -51,6 +52,7 @@ SCHEDULER_FILES = (
     suite_pb2,
     queue_pb2,
     change_service_pb2,
+    audit_service_pb2,
     key_service_pb2,
     dataset_pb2,
     file_pb2,

@@ -15,6 +15,7 @@ from services.common.clock import Clock
 from services.gateway.api import (
     answers,
     artifacts,
+    audit,
     batches,
     changes,
     exports,
@@ -70,6 +71,7 @@ _ROUTERS = (
     queue.router,
     users.router,
     changes.router,
+    audit.router,
     keys.router,
     suites.router,
     models.router,

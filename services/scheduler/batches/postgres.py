@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 import asyncpg
 
 from services.common.postgres import PostgresSession, PostgresTransaction
+from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
+from services.scheduler.audit.postgres import record_change
 from services.scheduler.batches.stored_batch import (
     Batch,
     BatchError,
@@ -57,6 +59,10 @@ class PostgresBatches:
                     )
                     await self._runs.add_in(transaction, batch.run, "")
                 await transaction.execute("add_batch", **_batch_values(batch), request_id=request)
+                author = Author(batch.user, batch.created_at)
+                await record_change(
+                    transaction, Change(author, Action.CREATE, ObjectKind.BATCH, batch.batch_id)
+                )
             # Read again: another call may have stored the batch under this id.
             return await _found(transaction, BatchId(ordered or batch.batch_id))
 

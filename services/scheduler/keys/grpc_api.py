@@ -21,7 +21,9 @@ from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.page_tokens import number_token, read_number_token
 from services.common.requests.request_fields import checked_page_size, checked_request_id
-from services.scheduler.changes.user_change import Author
+from services.scheduler.audit.audit_record import Author
+from services.scheduler.audit.ports import AuditStore
+from services.scheduler.audit.proto import RECORD
 from services.scheduler.keys.api_key import ApiKey, EndedSession, KnownKey
 from services.scheduler.keys.manage_keys import ManageKeys
 from services.scheduler.keys.ports import KeyStore
@@ -34,6 +36,8 @@ _LIST = "keys"
 _DEFAULT_PAGE_SIZE = 100
 # Of a response: some 300 kB.
 _CHANGES = 1000
+# At a time: a gateway sends no more.
+_RECORDS = 100
 _MAX_SESSION = timedelta(days=31)
 _MAX_SESSION_CHARACTERS = 64
 _KEY = Codec(ApiKey, key_pb2.ApiKey, unpaired={"prefix"})
@@ -57,6 +61,7 @@ class GrpcKeyApi(key_grpc.KeyServiceServicer, access_grpc.AccessServiceServicer)
 
     manage: ManageKeys
     keys: KeyStore
+    audit: AuditStore
     clock: Clock
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -127,16 +132,23 @@ class GrpcKeyApi(key_grpc.KeyServiceServicer, access_grpc.AccessServiceServicer)
         )
 
     async def EndSession(
-        self,
-        request: access_pb2.EndSessionRequest,
-        context: RpcContext,  # noqa: ARG002  # the contract's
+        self, request: access_pb2.EndSessionRequest, context: RpcContext
     ) -> access_pb2.EndSessionResponse:
         session_id = checked_text("session_id", request.session_id)
         if not 0 < len(session_id) <= _MAX_SESSION_CHARACTERS:
             raise invalid_field("session_id", f"must have 1 to {_MAX_SESSION_CHARACTERS} characters")
         ends_in = min(request.ends_in.ToTimedelta(), _MAX_SESSION)
-        await self.keys.end_session(session_id, self.clock.now() + ends_in)
+        author = self._author(context)
+        await self.keys.end_session(session_id, author.at + ends_in, author)
         return access_pb2.EndSessionResponse()
+
+    async def AddAuditRecords(
+        self,
+        request: access_pb2.AddAuditRecordsRequest,
+        context: RpcContext,  # noqa: ARG002  # the contract's
+    ) -> access_pb2.AddAuditRecordsResponse:
+        await self.audit.add([RECORD.from_proto(record) for record in request.records[:_RECORDS]])
+        return access_pb2.AddAuditRecordsResponse()
 
     def _author(self, context: RpcContext) -> Author:
         return Author(caller_of(context.invocation_metadata()).name, self.clock.now())

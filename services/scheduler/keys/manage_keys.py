@@ -7,7 +7,7 @@ from proctor.values.names.user import Role
 from services.common.api_keys import NewKey, Pepper
 from services.common.checked_fields import checked_number, invalid_field, nul_problem, refuse
 from services.common.requests.request_fields import hidden_problem, user_problem
-from services.scheduler.changes.user_change import Author
+from services.scheduler.audit.audit_record import Author
 from services.scheduler.keys.api_key import ApiKey, Replaced
 from services.scheduler.keys.errors import KeyEnded, KeyNotFound, KeyRequestTaken
 from services.scheduler.keys.ports import KeyStore

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Protocol
 
-from services.scheduler.changes.user_change import Author
+from services.scheduler.audit.audit_record import Author
 from services.scheduler.keys.api_key import AccessChanges, ApiKey, KeyPage, Replaced
 
 
@@ -26,7 +26,7 @@ class KeyStore(Protocol):
         """Does nothing to a key that was revoked before."""
         ...
 
-    async def end_session(self, session_id: str, ends_at: datetime) -> None: ...
+    async def end_session(self, session_id: str, ends_at: datetime, author: Author) -> None: ...
 
     async def changes_behind(self, version: int, now: datetime, limit: int) -> AccessChanges: ...
 

@@ -7,8 +7,8 @@ import asyncpg
 
 from proctor.values.names.user import Role
 from services.common.postgres import PostgresSession, PostgresTransaction
-from services.scheduler.changes.postgres import record_change
-from services.scheduler.changes.user_change import Action, Author, Change, ObjectKind
+from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
+from services.scheduler.audit.postgres import record_change
 from services.scheduler.keys.api_key import (
     AccessChanges,
     ApiKey,
@@ -84,12 +84,13 @@ class PostgresKeys:
 
         await self._session.run(end)
 
-    async def end_session(self, session_id: str, ends_at: datetime) -> None:
+    async def end_session(self, session_id: str, ends_at: datetime, author: Author) -> None:
         async def end(transaction: PostgresTransaction) -> None:
             version = await transaction.fetchval("take_access_version")
             await transaction.execute(
                 "add_ended_session", session_id=session_id, expires_at=ends_at, version=version
             )
+            await record_change(transaction, Change(author, Action.SIGN_OUT, ObjectKind.SESSION, session_id))
 
         await self._session.run(end)
 

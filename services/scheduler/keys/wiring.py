@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from services.common.api_keys import Pepper
 from services.common.grpc.server import Registration
 from services.common.process import usable_caller_key
+from services.scheduler.audit.postgres import PostgresAudit
 from services.scheduler.keys.delete_old_keys import DeleteOldKeys
 from services.scheduler.keys.grpc_api import SERVICE_NAMES, GrpcKeyApi
 from services.scheduler.keys.manage_keys import ManageKeys
@@ -23,7 +24,8 @@ class KeyParts:
 def make_keys(settings: SchedulerSettings, connections: Connections) -> KeyParts:
     keys, clock = PostgresKeys(session=connections.postgres), connections.clock
     manage = ManageKeys(keys=keys, pepper=Pepper(caller_key=usable_caller_key(settings.caller_key)))
-    api = GrpcKeyApi(manage=manage, keys=keys, clock=clock)
+    audit = PostgresAudit(session=connections.postgres)
+    api = GrpcKeyApi(manage=manage, keys=keys, audit=audit, clock=clock)
     return KeyParts(
         apis=dict.fromkeys(SERVICE_NAMES, api.register), cleanup=DeleteOldKeys(keys=keys, clock=clock)
     )

@@ -9,7 +9,7 @@ from proctor.values.names.user import OTHER_USERS
 from proctor.values.run import LIMIT_BOUNDS, MAX_TIME_LIMIT_SECONDS
 from services.common.checked_fields import refuse
 from services.common.requests.request_fields import user_problem
-from services.scheduler.changes.user_change import Author
+from services.scheduler.audit.audit_record import Author
 from services.scheduler.limits.ports import LimitStore
 from services.scheduler.limits.queue_limits import LimitChanges, QueueLimits
 

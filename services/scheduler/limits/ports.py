@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Protocol
 
-from services.scheduler.changes.user_change import Author
+from services.scheduler.audit.audit_record import Author
 from services.scheduler.limits.queue_limits import LimitChanges, QueueLimits, RequestAllowance
 
 

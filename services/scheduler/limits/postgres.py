@@ -7,8 +7,8 @@ import asyncpg
 
 from proctor.values.priority import Priority
 from services.common.postgres import PostgresSession, PostgresTransaction
-from services.scheduler.changes.postgres import record_change
-from services.scheduler.changes.user_change import Action, Author, Change, ObjectKind
+from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
+from services.scheduler.audit.postgres import record_change
 from services.scheduler.limits.queue_limits import (
     LIMIT_NAMES,
     LimitChanges,

@@ -516,17 +516,40 @@ CREATE TABLE ended_sessions (
     version bigint NOT NULL UNIQUE
 );
 
--- == changes ==
+-- == audit ==
 
--- Who changed what: a row is written in the transaction that makes the change, and stays when its object is deleted.
-CREATE TABLE changes (
-    change_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    changed_at timestamptz NOT NULL,
+-- Who did what, from where. The row of a change is written in the transaction that makes the change, and stays when its
+-- object is deleted; the gateway adds what it alone sees.
+CREATE TABLE audit_records (
+    record_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    recorded_at timestamptz NOT NULL,
     username text NOT NULL,
+    key_id text NOT NULL DEFAULT '',
+    address text NOT NULL DEFAULT '',
     action text NOT NULL,
     kind text NOT NULL,
     object_id text NOT NULL,
     detail text NOT NULL DEFAULT '',
+    outcome text NOT NULL DEFAULT 'done' CHECK (outcome IN ('done', 'admitted', 'refused')),
+    times integer NOT NULL DEFAULT 1,
+    -- One of the changes that every user sees.
+    is_listed boolean NOT NULL,
     -- A transaction that is repeated, because its answer was lost, makes no second row.
-    UNIQUE (object_id, changed_at, action, kind)
+    UNIQUE (object_id, recorded_at, action, kind, username, address)
 );
+CREATE INDEX audit_records_listed ON audit_records (record_id) WHERE is_listed;
+CREATE INDEX audit_records_of_user ON audit_records (username, record_id);
+
+-- Rows are added, and deleted by the sweep of old ones alone, which says so in its transaction.
+CREATE FUNCTION refuse_audit_edit() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' AND current_setting('proctor.deletes_old_audit_records', true) = 'on' THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'audit records are kept as they are' USING ERRCODE = 'insufficient_privilege';
+END;
+$$;
+CREATE TRIGGER audit_records_stay BEFORE UPDATE OR DELETE ON audit_records
+    FOR EACH ROW EXECUTE FUNCTION refuse_audit_edit();
+CREATE TRIGGER audit_records_stay_all BEFORE TRUNCATE ON audit_records
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_audit_edit();

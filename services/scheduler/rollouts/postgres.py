@@ -10,6 +10,8 @@ from proctor.values.plain import MAX_COUNTED
 from proctor.values.rollout import RolloutAgent
 from proctor.values.run import RunId
 from services.common.postgres import PostgresSession, PostgresTransaction
+from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
+from services.scheduler.audit.postgres import record_change
 from services.scheduler.rollouts.rollouts_order import (
     OrderCursor,
     OrderFilter,
@@ -54,7 +56,10 @@ class PostgresRolloutsOrders:
         }
 
         async def add(transaction: PostgresTransaction) -> Sequence[Run]:
-            await transaction.execute("add_rollouts_order", **values)
+            if await transaction.fetchval("add_rollouts_order", **values):
+                author = Author(order.user, order.created_at)
+                change = Change(author, Action.SUBMIT, ObjectKind.ROLLOUTS, order.order_id, order.suite)
+                await record_change(transaction, change)
             return [await self._runs.add_in(transaction, run, request_id=run.run_id) for run in runs]
 
         try:

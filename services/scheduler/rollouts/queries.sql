@@ -1,6 +1,6 @@
 -- `SELECT *` reads the view run_rows, which lists its columns (schema.sql).
 
--- name: add_rollouts_order: Store an order, unless the same request has stored it with a run
+-- name: add_rollouts_order: Store an order and return true, unless the same request has stored it with a run
 INSERT INTO rollouts_orders (
     order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at
 )
@@ -13,7 +13,8 @@ SET username = excluded.username, project_id = excluded.project_id, suite = excl
     suite_version = excluded.suite_version, agent = excluded.agent, rollouts = excluded.rollouts,
     task_ids = excluded.task_ids, models = excluded.models, run_ids = excluded.run_ids,
     created_at = excluded.created_at
-WHERE NOT EXISTS (SELECT FROM runs WHERE run_id = ANY (rollouts_orders.run_ids));
+WHERE NOT EXISTS (SELECT FROM runs WHERE run_id = ANY (rollouts_orders.run_ids))
+RETURNING true;
 
 -- name: read_rollouts_order: Return an order that still has a run
 SELECT order_id, username, project_id, suite, suite_version, agent, rollouts, task_ids, models, run_ids, created_at

@@ -19,9 +19,9 @@ from services.common.errors import InvalidParameter
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size
-from services.scheduler.changes.ports import ChangeList
-from services.scheduler.changes.proto import change_to_proto
-from services.scheduler.changes.user_change import Author, ObjectKind
+from services.scheduler.audit.audit_record import Author, ObjectKind
+from services.scheduler.audit.ports import ChangeList
+from services.scheduler.audit.proto import change_to_proto
 from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.ports import LimitStore
 from services.scheduler.limits.queue_limits import LIMIT_NAMES, LimitChanges, QueueLimits

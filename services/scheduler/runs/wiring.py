@@ -8,7 +8,7 @@ from proctor.values.providers.base_urls import BaseUrl
 from services.common.grpc.server import Registration
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket
-from services.scheduler.changes.postgres import PostgresChanges
+from services.scheduler.audit.postgres import PostgresAudit
 from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import Connections
@@ -175,9 +175,7 @@ def _make_reads(
     count = CountRuns(
         record=record, tracker=tracker, registry=registry, refused_streams=streams.keep.refused, clock=clock
     )
-    show = ShowRun(
-        runs=store, count_runs=count, forecasts=forecasts, changes=PostgresChanges(session=session)
-    )
+    show = ShowRun(runs=store, count_runs=count, forecasts=forecasts, changes=PostgresAudit(session=session))
     return RunReads(
         count_runs=count,
         show_run=show,

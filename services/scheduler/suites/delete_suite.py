@@ -6,7 +6,7 @@ from proctor.values.names.user import Caller
 from services.common.checked_fields import checked_text
 from services.common.clock import Clock
 from services.common.requests.request_fields import check_owner
-from services.scheduler.changes.user_change import Author
+from services.scheduler.audit.audit_record import Author
 from services.scheduler.suites.errors import SuiteInstalled, SuiteVersionNotFound, listed
 from services.scheduler.suites.ports import InstalledSuites, UserSuiteStore
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from services.scheduler.changes.user_change import Author
+from services.scheduler.audit.audit_record import Author
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteReading
 from services.scheduler.suites.suite import AddedSuite, StoredSuite, SuiteDefinition, SuiteListing, SuiteOwner
 

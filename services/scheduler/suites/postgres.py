@@ -7,8 +7,8 @@ import asyncpg
 
 from proctor.values.names.suite_name import versioned_name
 from services.common.postgres import PostgresSession, PostgresTransaction
-from services.scheduler.changes.postgres import record_change
-from services.scheduler.changes.user_change import Action, Author, Change, ObjectKind
+from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
+from services.scheduler.audit.postgres import record_change
 from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.format.suite_document import SuiteDocument
 from services.scheduler.suites.suite import AddedSuite, StoredSuite, SuiteOwner
@@ -45,6 +45,8 @@ class PostgresUserSuites:
                 "add_suite_files", suite=suite, version=version, paths=paths, contents=contents
             )
             await self._check_storage(transaction, user, project_id, document.size_bytes)
+            name = versioned_name(suite, version)
+            await record_change(transaction, Change(Author(user, now), Action.ADD, ObjectKind.SUITE, name))
             return AddedSuite(StoredSuite(suite, version, digest, user))
 
         return await self._session.run(add)

@@ -11,7 +11,7 @@ from services.common.clock import Clock
 from services.common.lifecycle import every
 from services.common.requests.request_fields import check_owner
 from services.common.structured_logs import get_logger
-from services.scheduler.changes.user_change import Author
+from services.scheduler.audit.audit_record import Author
 from services.scheduler.uploads.dataset import DatasetId
 from services.scheduler.uploads.errors import FileInUse, FileInUseByRun, FileNotFound, ObjectStoreUnavailable
 from services.scheduler.uploads.ports import ObjectStore

@@ -11,8 +11,8 @@ import asyncpg
 
 from proctor.values.plain import MAX_COUNTED
 from services.common.postgres import PostgresSession, PostgresTransaction
-from services.scheduler.changes.postgres import record_change
-from services.scheduler.changes.user_change import Action, Author, Change, ObjectKind
+from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
+from services.scheduler.audit.postgres import record_change
 from services.scheduler.uploads.dataset import (
     Dataset,
     DatasetContent,
@@ -85,6 +85,9 @@ class PostgresDatasets:
             await self._storage.check_added(transaction, stored.user, stored.project_id, stored.content.use)
             # From now on the prefix is referenced: no sweep deletes its objects.
             await transaction.execute("delete_unreferenced_prefix", prefix=stored.content.prefix)
+            author = Author(stored.user, stored.uploaded_at)
+            change = Change(author, Action.UPLOAD, ObjectKind.DATASET, stored.dataset_id, stored.name)
+            await record_change(transaction, change)
             return stored
 
         try:
@@ -255,6 +258,9 @@ class PostgresFiles:
         async def add(transaction: PostgresTransaction) -> StoredFile:
             stored = await add_file_in(transaction, file, request_id)
             await self._storage.check_added(transaction, file.user, file.project_id, stored.use)
+            author = Author(file.user, file.created_at)
+            change = Change(author, Action.UPLOAD, ObjectKind.FILE, file.file_id, file.name)
+            await record_change(transaction, change)
             return stored
 
         try:

@@ -40,6 +40,8 @@ PROMISED = {
     "/api/v1/suites/{suite}/tasks/{task}/samples/{row}",
     "/api/v1/suites/{suite}/versions/{version}",
     "/api/v1/me",
+    "/api/v1/audit",
+    "/api/v1/audit/export",
     "/api/v1/changes",
     "/api/v1/keys",
     "/api/v1/keys/{key_id}",

@@ -60,6 +60,7 @@ async def lists(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lists
                 f"/admin/benchmarks/{first}/results",
                 f"/admin/benchmarks/side-by-side?ids={first},{second}",
                 f"/admin/benchmarks/{first}/golden/changes",
+                "/api/v1/audit",
                 "/api/v1/changes",
                 "/api/v1/rollouts",
             )

@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 
 from proctor.v1 import answer_service_pb2_grpc as answer_grpc
+from proctor.v1 import audit_service_pb2_grpc as audit_grpc
 from proctor.v1 import comparison_service_pb2_grpc as comparison_grpc
 from proctor.v1 import export_service_pb2_grpc as export_grpc
 from proctor.v1 import leaderboard_service_pb2_grpc as leaderboard_grpc
@@ -26,6 +27,7 @@ from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 from services.common.errors import ErrorKind, RemoteError
 from services.common.grpc.server import GrpcServer, serve_grpc
+from services.scheduler.audit.grpc_api import GrpcAuditApi
 from tests.fakes.gateway.batch_services import FakeBatches, FakeFiles
 from tests.fakes.gateway.dataset_service import FakeDatasets
 from tests.fakes.gateway.queue_service import FakeQueue, FakeStorage
@@ -33,6 +35,7 @@ from tests.fakes.gateway.results_services import FakeResults
 from tests.fakes.gateway.rollout_service import FakeArtifacts, FakeRollouts
 from tests.fakes.gateway.suite_service import FakeSuites
 from tests.fakes.refusals import refused
+from tests.fakes.scheduler.memory_audit import MemoryAudit
 from tests.fakes.scheduler.memory_keys import MemoryKeys, key_api
 
 __all__ = ["FINAL", "FakeResults", "FakeScheduler", "refused", "results_server", "scheduler_server"]
@@ -58,6 +61,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     rollouts: FakeRollouts = field(default_factory=FakeRollouts)
     artifacts: FakeArtifacts = field(default_factory=FakeArtifacts)
     keys: MemoryKeys = field(default_factory=MemoryKeys)
+    audit: MemoryAudit = field(default_factory=MemoryAudit)
     ordered_models: list[str] = field(default_factory=list)
     model_names_asked: int = 0
     # None: no worker of the pool says whether it has the key.
@@ -301,7 +305,9 @@ async def scheduler_server(fake: FakeScheduler, address: str = "127.0.0.1:0") ->
         fake.batches.register(server, fake.files)
         fake.rollouts.register(server)
         fake.artifacts.register(server)
-        key_api(fake.keys).register(server)
+        key_api(fake.keys, fake.audit).register(server)
+        records = GrpcAuditApi(changes=fake.audit, audit=fake.audit)
+        audit_grpc.add_AuditServiceServicer_to_server(records, server)
 
     async with _serving(register, address, "proctor.v1.SchedulerService") as server:
         yield server

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from services.common.api_keys import Pepper
 from services.common.clock import SystemClock
-from services.scheduler.changes.user_change import Author
+from services.scheduler.audit.audit_record import Author
 from services.scheduler.keys.api_key import (
     AccessChanges,
     ApiKey,
@@ -17,6 +17,7 @@ from services.scheduler.keys.api_key import (
 from services.scheduler.keys.grpc_api import GrpcKeyApi
 from services.scheduler.keys.manage_keys import ManageKeys
 from tests.fakes.callers import CALLER_KEY
+from tests.fakes.scheduler.memory_audit import MemoryAudit
 
 
 @dataclass
@@ -58,7 +59,12 @@ class MemoryKeys:
         self.keys[key_id] = replace(self.keys[key_id], revoked_at=author.at)
         self._changed(key_id)
 
-    async def end_session(self, session_id: str, ends_at: datetime) -> None:
+    async def end_session(
+        self,
+        session_id: str,
+        ends_at: datetime,
+        author: Author,  # noqa: ARG002  # the port's
+    ) -> None:
         self.sessions[session_id] = ends_at
         self._changed(session_id)
 
@@ -84,6 +90,6 @@ class MemoryKeys:
         raise NotImplementedError
 
 
-def key_api(keys: MemoryKeys) -> GrpcKeyApi:
+def key_api(keys: MemoryKeys, audit: MemoryAudit) -> GrpcKeyApi:
     manage = ManageKeys(keys=keys, pepper=Pepper(CALLER_KEY.encode()))
-    return GrpcKeyApi(manage=manage, keys=keys, clock=SystemClock())
+    return GrpcKeyApi(manage=manage, keys=keys, audit=audit, clock=SystemClock())

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from proctor.values.providers.worker import WorkerState
 from proctor.values.run import RunId
-from services.scheduler.changes.user_change import ChangePage, ObjectKind
+from services.scheduler.audit.audit_record import ChangePage, ObjectKind
 from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
 from services.scheduler.dispatch.count_unscored import CountUnscored
 from services.scheduler.dispatch.dispatch_run import DriverContext

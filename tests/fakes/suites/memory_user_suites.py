@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from services.scheduler.changes.user_change import Author
+from services.scheduler.audit.audit_record import Author
 from services.scheduler.suites.errors import SuiteInUse
 from services.scheduler.suites.format.suite_document import SuiteDocument
 from services.scheduler.suites.suite import AddedSuite, StoredSuite, SuiteOwner

@@ -11,7 +11,7 @@ from services.common.errors import DomainError
 from services.common.lifecycle import every
 from services.common.requests.request_fields import check_owner
 from services.common.structured_logs import get_logger
-from services.scheduler.changes.user_change import Author
+from services.scheduler.audit.audit_record import Author
 from services.scheduler.runs.lifecycle.cost_limit import cost_of, spent
 from services.scheduler.runs.lifecycle.errors import (
     CostLimitStays,

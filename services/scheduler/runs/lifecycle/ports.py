@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from proctor.values.run import RunCounts, RunId
-from services.scheduler.changes.user_change import Author
+from services.scheduler.audit.audit_record import Author
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunFinish
 

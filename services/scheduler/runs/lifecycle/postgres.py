@@ -11,8 +11,8 @@ from proctor.values.run import RunCounts, RunId, RunState
 from services.common.errors import RunNotFound
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.common.traces import current_trace
-from services.scheduler.changes.postgres import record_change
-from services.scheduler.changes.user_change import Action, Author, Change, ObjectKind
+from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
+from services.scheduler.audit.postgres import record_change
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import write_as_leader
 from services.scheduler.limits.postgres import PostgresLimits
@@ -80,6 +80,9 @@ class PostgresRuns:
         # Last, so that the row of a data set which many runs use is locked for a short time only.
         await _lock_dataset(transaction, run.order.dataset_id)
         await transaction.execute("add_run", **_values(run, request))
+        author = Author(run.user, run.created_at)
+        submitted = Change(author, Action.SUBMIT, ObjectKind.RUN, run.run_id, run.order.model)
+        await record_change(transaction, submitted)
         if trace := current_trace():
             await transaction.execute("add_run_trace", run_id=run.run_id, traceparent=trace)
         return run

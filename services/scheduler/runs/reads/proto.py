@@ -9,7 +9,7 @@ from proctor.values.scoring import MetricUse
 from proctor.wire.convert import Codec
 from services.common.errors import InvalidPageToken
 from services.common.requests.page_tokens import list_token, read_list_token
-from services.scheduler.changes.proto import change_to_proto
+from services.scheduler.audit.proto import change_to_proto
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.proto import ORDER

@@ -6,7 +6,7 @@ from statistics import median
 
 from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import ModelPrice, TokenUsage
-from services.scheduler.changes.user_change import Change
+from services.scheduler.audit.audit_record import Change
 from services.scheduler.progress.run_speed import RunSpeed, time_left
 from services.scheduler.runs.admission.planned_rows import PlannedRows
 from services.scheduler.runs.admission.run_estimate import TimeEstimate, expected_outcomes

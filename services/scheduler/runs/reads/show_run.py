@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from proctor.values.run import RunId, RunState
 from services.common.clock import Clock
-from services.scheduler.changes.ports import ChangeList
+from services.scheduler.audit.ports import ChangeList
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue
 from services.scheduler.runs.lifecycle.ports import RunStore

@@ -4,6 +4,8 @@ from datetime import datetime
 
 from services.common.clock import Clock
 from services.common.postgres import PostgresSession, PostgresTransaction
+from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
+from services.scheduler.audit.postgres import record_change
 from services.scheduler.uploads.errors import TasksNotFound
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.quotas.storage_use import StorageUse
@@ -31,6 +33,9 @@ class PostgresTaskSets:
         Raises `StorageQuotaExceeded`.
         """
 
+        author = Author(user, self._clock.now())
+        uploaded = Change(author, Action.UPLOAD, ObjectKind.TASKS, tasks.digest)
+
         async def add(transaction: PostgresTransaction) -> str:
             prefix: str = await transaction.fetchval(
                 "store_task_set", digest=tasks.digest, prefix=tasks.prefix, size_bytes=tasks.size_bytes
@@ -40,6 +45,7 @@ class PostgresTaskSets:
             )
             await self._use(transaction, tasks.digest, user, "", tasks.size_bytes)
             await transaction.execute("delete_unreferenced_prefix", prefix=prefix)
+            await record_change(transaction, uploaded)
             return prefix
 
         return await self._session.run(add)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
-from services.scheduler.changes.user_change import Author
+from services.scheduler.audit.audit_record import Author
 from services.scheduler.limits.queue_limits import LimitChanges, QueueLimits, RequestAllowance, allowance
 from tests.fakes.scheduler_rules import queue_limits
 

@@ -10,7 +10,7 @@ from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunKind, RunState
 from proctor.values.usage import TokenUsage
 from services.common.errors import RunNotFound
-from services.scheduler.changes.user_change import Author
+from services.scheduler.audit.audit_record import Author
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.planning.ports import PlanRecord, ShardMoves
 from services.scheduler.planning.shard import Shard

@@ -24,7 +24,7 @@ from services.scheduler.keys.postgres import PostgresKeys
 from services.scheduler.postgres import QUERIES, SCHEMA
 from tests.fakes.callers import GATEWAY, OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness
-from tests.integration.scheduler.changes.test_changes import changes
+from tests.integration.scheduler.audit.test_changes import changes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

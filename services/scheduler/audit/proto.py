@@ -1,7 +1,10 @@
-"""Changes as messages."""
+"""Changes and records of the audit as messages."""
 
-from proctor.v1 import change_pb2
-from services.scheduler.changes.user_change import Change
+from proctor.v1 import audit_pb2, change_pb2
+from proctor.wire.convert import Codec
+from services.scheduler.audit.audit_record import AuditRecord, Change
+
+RECORD = Codec(AuditRecord, audit_pb2.AuditRecord)
 
 
 def change_to_proto(change: Change) -> change_pb2.Change:

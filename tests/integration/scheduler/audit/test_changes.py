@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 
+import asyncpg
 import grpc
 import pytest
 import pytest_asyncio
@@ -13,8 +14,8 @@ from proctor.values.names.user import Caller
 from services.common.clock import SystemClock
 from services.common.grpc.caller import caller_metadata
 from services.common.postgres import PostgresSession, connect_pool
-from services.scheduler.changes.delete_old_changes import DeleteOldChanges
-from services.scheduler.changes.postgres import PostgresChanges
+from services.scheduler.audit.delete_old_records import DeleteOldRecords
+from services.scheduler.audit.postgres import PostgresAudit
 from services.scheduler.postgres import QUERIES, SCHEMA
 from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.scheduler.batch_harness import BatchHarness, batch_harness, created, lines
@@ -81,22 +82,43 @@ async def test_hand_made_page_token_is_refused(harness: BatchHarness, token: str
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def test_old_changes_and_those_that_are_too_many_are_deleted(harness: BatchHarness) -> None:
+async def test_old_records_and_those_that_are_too_many_are_deleted(harness: BatchHarness) -> None:
     async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
-        await pool.execute("DELETE FROM changes")
+        stored = PostgresAudit(PostgresSession(pool, QUERIES))
+
+        async def delete(days: float, limit: int = 100) -> None:
+            await DeleteOldRecords(stored, SystemClock(), days, limit).delete()
+
+        await delete(days=1e-9)
+        assert await pool.fetchval("SELECT count(*) FROM audit_records") == 0
         await pool.execute(
             """
-            INSERT INTO changes (changed_at, username, action, kind, object_id)
-            SELECT now() - make_interval(days => 10 - number), 'ann', 'delete', 'file', number::text
-            FROM generate_series(1, 10) AS number
+            INSERT INTO audit_records (recorded_at, username, action, kind, object_id, outcome, is_listed)
+            SELECT now() - make_interval(days => 10 - number), 'ann', 'delete', 'file', number::text,
+                CASE WHEN number > 10 THEN 'refused' ELSE 'done' END, true
+            FROM generate_series(1, 30) AS number
             """
         )
-        stored = PostgresChanges(PostgresSession(pool, QUERIES))
 
-        async def kept_after(days: float, limit: int) -> list[str]:
-            await DeleteOldChanges(stored, SystemClock(), days, limit).delete()
-            return [one[3] for one in await changes(harness)]
+        async def kept_after(days: float, limit: int) -> list[int]:
+            await delete(days, limit)
+            return [int(one[3]) for one in await changes(harness)]
 
-        assert await kept_after(days=100, limit=100) == [str(number) for number in range(10, 0, -1)]
-        assert await kept_after(days=6.5, limit=100) == ["10", "9", "8", "7", "6", "5", "4"]
-        assert await kept_after(days=100, limit=2) == ["10", "9"]
+        assert await kept_after(days=100, limit=100) == list(range(30, 0, -1))
+        assert await kept_after(days=6.5, limit=100) == list(range(30, 3, -1))
+        # Refusals are counted by themselves: many of them push out nothing else.
+        assert await kept_after(days=100, limit=5) == [30, 29, 28, 27, 26, 10, 9, 8, 7, 6]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE audit_records SET username = 'eve'",
+        "DELETE FROM audit_records",
+        "TRUNCATE audit_records",
+    ],
+)
+async def test_records_are_neither_changed_nor_deleted(harness: BatchHarness, statement: str) -> None:
+    await created(harness)
+    with pytest.raises(asyncpg.InsufficientPrivilegeError, match="kept as they are"):
+        await harness.execute(statement)
