@@ -75,7 +75,7 @@ class AuditRecord(_message.Message):
     object_id: _builtins.str
     """Id of the object; of a part of it too, after a slash. Empty where there is none."""
     detail: _builtins.str
-    """Name of what was uploaded or deleted, the limits that were set, the user and role of a key; otherwise empty."""
+    """Name of what was uploaded or deleted, the limits that were set, the labels of a run, the user and role of a key; otherwise empty."""
     outcome: Global___AuditOutcome.ValueType
     """How the call went on."""
     times: _builtins.int

@@ -32,13 +32,13 @@ class Change(_message.Message):
     user: _builtins.str
     """User who made it."""
     action: _builtins.str
-    """"cancel", "pause", "resume", "retry", "delete", "set", "create", "rotate" or "revoke"."""
+    """"cancel", "pause", "resume", "retry", "delete", "set", "create", "rotate", "revoke" or "label"."""
     kind: _builtins.str
     """"run", "dataset", "file", "suite", "limits" or "key"."""
     object_id: _builtins.str
     """Id of what was changed, "mine@2" for a version of a suite; empty for the limits."""
     detail: _builtins.str
-    """The limits that were set, as "name=value, name=value"; the user and role of a key; otherwise the name of what was deleted, or empty."""
+    """The limits that were set, as "name=value, name=value"; the user and role of a key; the labels of a run; otherwise the name of what was deleted, or empty."""
     @_builtins.property
     def changed_at(self) -> _timestamp_pb2.Timestamp:
         """When it was made."""

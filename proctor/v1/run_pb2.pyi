@@ -735,6 +735,38 @@ class RunProgress(_message.Message):
 Global___RunProgress: _TypeAlias = RunProgress  # noqa: Y015
 
 @_typing.final
+class RunLabels(_message.Message):
+    """Words by which people tell runs apart. They change nothing that is evaluated."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    TAGS_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """At most 120 characters, without control characters; empty for none."""
+    note: _builtins.str
+    """At most 2,000 characters; may have several lines."""
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """At most 20, each of 1 to 50 characters without commas."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        tags: _abc.Iterable[_builtins.str] | None = ...,
+        note: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "note", b"note", "tags", b"tags"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunLabels: _TypeAlias = RunLabels  # noqa: Y015
+
+@_typing.final
 class Run(_message.Message):
     """A run."""
 
@@ -783,6 +815,7 @@ class Run(_message.Message):
     DATASET_NAME_FIELD_NUMBER: _builtins.int
     CHANGES_FIELD_NUMBER: _builtins.int
     EARLIER_SECONDS_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     user: _builtins.str
@@ -853,6 +886,10 @@ class Run(_message.Message):
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[_change_pb2.Change]:
         """Who cancelled, paused, resumed or retried it, latest first, at most 20; only when one run is requested."""
 
+    @_builtins.property
+    def labels(self) -> Global___RunLabels:
+        """Its name, tags and note; in lists without the note."""
+
     def __init__(
         self,
         *,
@@ -879,10 +916,11 @@ class Run(_message.Message):
         dataset_name: _builtins.str = ...,
         changes: _abc.Iterable[_change_pb2.Change] | None = ...,
         earlier_seconds: _builtins.float = ...,
+        labels: Global___RunLabels | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "created_at", b"created_at", "deadline", b"deadline", "error", b"error", "finished_at", b"finished_at", "order", b"order", "price", b"price", "progress", b"progress", "started_at", b"started_at", "wait", b"wait"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "created_at", b"created_at", "deadline", b"deadline", "error", b"error", "finished_at", b"finished_at", "labels", b"labels", "order", b"order", "price", b"price", "progress", b"progress", "started_at", b"started_at", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "changes", b"changes", "created_at", b"created_at", "dataset_name", b"dataset_name", "deadline", b"deadline", "earlier_seconds", b"earlier_seconds", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "order", b"order", "pool", b"pool", "price", b"price", "progress", b"progress", "ran_seconds", b"ran_seconds", "reused_answers", b"reused_answers", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "changes", b"changes", "created_at", b"created_at", "dataset_name", b"dataset_name", "deadline", b"deadline", "earlier_seconds", b"earlier_seconds", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "labels", b"labels", "order", b"order", "pool", b"pool", "price", b"price", "progress", b"progress", "ran_seconds", b"ran_seconds", "reused_answers", b"reused_answers", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -31,6 +31,7 @@ class SubmitRunRequest(_message.Message):
     ORDER_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
     user: _builtins.str
     """User who orders. The gateway sets the caller, where a key or the call names one; else empty means "local"."""
     request_id: _builtins.str
@@ -39,16 +40,21 @@ class SubmitRunRequest(_message.Message):
     def order(self) -> _run_pb2.RunOrder:
         """Model, suite or data set, parameters and limits."""
 
+    @_builtins.property
+    def labels(self) -> _run_pb2.RunLabels:
+        """Name, tags and note of the run. A repeated call may have others, which are ignored."""
+
     def __init__(
         self,
         *,
         order: _run_pb2.RunOrder | None = ...,
         user: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        labels: _run_pb2.RunLabels | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["order", b"order"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "order", b"order"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["order", b"order", "request_id", b"request_id", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "order", b"order", "request_id", b"request_id", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -241,6 +247,8 @@ class ListRunsRequest(_message.Message):
     KIND_FIELD_NUMBER: _builtins.int
     DATASET_ID_FIELD_NUMBER: _builtins.int
     RUN_ID_PREFIX_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    TAG_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """1 to 500; 0 means 20."""
     page_token: _builtins.str
@@ -259,6 +267,10 @@ class ListRunsRequest(_message.Message):
     """Only runs over this data set; empty means all."""
     run_id_prefix: _builtins.str
     """Only runs whose id begins with these hexadecimal digits, without dashes; empty means all."""
+    name: _builtins.str
+    """Only runs that have this text in their names, in upper or lower case; empty means all."""
+    tag: _builtins.str
+    """Only runs with this tag; empty means all."""
     def __init__(
         self,
         *,
@@ -271,10 +283,12 @@ class ListRunsRequest(_message.Message):
         kind: _run_pb2.RunKind.ValueType = ...,
         dataset_id: _builtins.str = ...,
         run_id_prefix: _builtins.str = ...,
+        name: _builtins.str = ...,
+        tag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "project_id", b"project_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "benchmark", b"benchmark", "dataset_id", b"dataset_id", "kind", b"kind", "model", b"model", "page_size", b"page_size", "page_token", b"page_token", "project_id", b"project_id", "run_id_prefix", b"run_id_prefix", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "benchmark", b"benchmark", "dataset_id", b"dataset_id", "kind", b"kind", "model", b"model", "name", b"name", "page_size", b"page_size", "page_token", b"page_token", "project_id", b"project_id", "run_id_prefix", b"run_id_prefix", "state", b"state", "tag", b"tag"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__project_id: _TypeAlias = _typing.Literal["project_id"]  # noqa: Y015
     _WhichOneofArgType__project_id: _TypeAlias = _typing.Literal["_project_id", b"_project_id"]  # noqa: Y015
@@ -297,7 +311,7 @@ class ListRunsResponse(_message.Message):
     """Number of matching runs over all pages; 1001 where there are more than 1,000."""
     @_builtins.property
     def runs(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Run]:
-        """Newest first; without progress per task, the environment, and the order's tasks, params, line_models and options of metrics."""
+        """Newest first; without progress per task, the environment, the note, and the order's tasks, params, line_models and options of metrics."""
 
     def __init__(
         self,
@@ -536,6 +550,109 @@ class DeleteRunResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeleteRunResponse: _TypeAlias = DeleteRunResponse  # noqa: Y015
+
+@_typing.final
+class RunTags(_message.Message):
+    """Tags of a run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TAGS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """At most 20; empty for none."""
+
+    def __init__(
+        self,
+        *,
+        tags: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["tags", b"tags"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunTags: _TypeAlias = RunTags  # noqa: Y015
+
+@_typing.final
+class LabelRunRequest(_message.Message):
+    """Request of LabelRun. What is unset stays as it is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
+    TAGS_FIELD_NUMBER: _builtins.int
+    ADDED_TAGS_FIELD_NUMBER: _builtins.int
+    REMOVED_TAGS_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    name: _builtins.str
+    """The new name; empty removes it."""
+    note: _builtins.str
+    """The new note; empty removes it."""
+    @_builtins.property
+    def tags(self) -> Global___RunTags:
+        """The new tags, in place of all present ones."""
+
+    @_builtins.property
+    def added_tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tags to add."""
+
+    @_builtins.property
+    def removed_tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tags to remove."""
+
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        name: _builtins.str | None = ...,
+        note: _builtins.str | None = ...,
+        tags: Global___RunTags | None = ...,
+        added_tags: _abc.Iterable[_builtins.str] | None = ...,
+        removed_tags: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_name", b"_name", "_note", b"_note", "name", b"name", "note", b"note", "tags", b"tags"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_name", b"_name", "_note", b"_note", "added_tags", b"added_tags", "name", b"name", "note", b"note", "removed_tags", b"removed_tags", "run_id", b"run_id", "tags", b"tags"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__name: _TypeAlias = _typing.Literal["name"]  # noqa: Y015
+    _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015
+    _WhichOneofReturnType__note: _TypeAlias = _typing.Literal["note"]  # noqa: Y015
+    _WhichOneofArgType__note: _TypeAlias = _typing.Literal["_note", b"_note"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__name) -> _WhichOneofReturnType__name | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__note) -> _WhichOneofReturnType__note | None: ...
+
+Global___LabelRunRequest: _TypeAlias = LabelRunRequest  # noqa: Y015
+
+@_typing.final
+class LabelRunResponse(_message.Message):
+    """Response of LabelRun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def run(self) -> _run_pb2.Run:
+        """The run with its new labels."""
+
+    def __init__(
+        self,
+        *,
+        run: _run_pb2.Run | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LabelRunResponse: _TypeAlias = LabelRunResponse  # noqa: Y015
 
 @_typing.final
 class WatchRunRequest(_message.Message):

@@ -80,6 +80,11 @@ class SchedulerServiceStub:
                 request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunResponse.FromString,
                 _registered_method=True)
+        self.LabelRun = channel.unary_unary(
+                '/proctor.v1.SchedulerService/LabelRun',
+                request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.LabelRunRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.LabelRunResponse.FromString,
+                _registered_method=True)
         self.WatchRun = channel.unary_stream(
                 '/proctor.v1.SchedulerService/WatchRun',
                 request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.WatchRunRequest.SerializeToString,
@@ -177,6 +182,13 @@ class SchedulerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def LabelRun(self, request, context):
+        """Changes the name, the tags or the note of a run, in any state.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def WatchRun(self, request, context):
         """Sends the run immediately, at each change and when it ends. A stream by decision 0005.
         """
@@ -260,6 +272,11 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     servicer.DeleteRun,
                     request_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunResponse.SerializeToString,
+            ),
+            'LabelRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.LabelRun,
+                    request_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.LabelRunRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_scheduler__service__pb2.LabelRunResponse.SerializeToString,
             ),
             'WatchRun': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchRun,
@@ -531,6 +548,33 @@ class SchedulerService:
             '/proctor.v1.SchedulerService/DeleteRun',
             proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunRequest.SerializeToString,
             proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LabelRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.SchedulerService/LabelRun',
+            proctor_dot_v1_dot_scheduler__service__pb2.LabelRunRequest.SerializeToString,
+            proctor_dot_v1_dot_scheduler__service__pb2.LabelRunResponse.FromString,
             options,
             channel_credentials,
             insecure,

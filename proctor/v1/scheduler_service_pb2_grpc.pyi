@@ -57,6 +57,8 @@ class SchedulerServiceStub:
     """Queues a paused run again; it continues where it stopped."""
     DeleteRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteRunRequest, _scheduler_service_pb2.DeleteRunResponse]
     """Deletes a closed run with all its outcomes, comparisons and leaderboard entries."""
+    LabelRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.LabelRunRequest, _scheduler_service_pb2.LabelRunResponse]
+    """Changes the name, the tags or the note of a run, in any state."""
     WatchRun: _grpc.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchRunRequest, _scheduler_service_pb2.WatchRunResponse]
     """Sends the run immediately, at each change and when it ends. A stream by decision 0005."""
     ListModelNames: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListModelNamesRequest, _scheduler_service_pb2.ListModelNamesResponse]
@@ -99,6 +101,8 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     """Queues a paused run again; it continues where it stopped."""
     DeleteRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteRunRequest, _scheduler_service_pb2.DeleteRunResponse]  # type: ignore[assignment]
     """Deletes a closed run with all its outcomes, comparisons and leaderboard entries."""
+    LabelRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.LabelRunRequest, _scheduler_service_pb2.LabelRunResponse]  # type: ignore[assignment]
+    """Changes the name, the tags or the note of a run, in any state."""
     WatchRun: _aio.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchRunRequest, _scheduler_service_pb2.WatchRunResponse]  # type: ignore[assignment]
     """Sends the run immediately, at each change and when it ends. A stream by decision 0005."""
     ListModelNames: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ListModelNamesRequest, _scheduler_service_pb2.ListModelNamesResponse]  # type: ignore[assignment]
@@ -192,6 +196,14 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.DeleteRunResponse, _abc.Awaitable[_scheduler_service_pb2.DeleteRunResponse]]:
         """Deletes a closed run with all its outcomes, comparisons and leaderboard entries."""
+
+    @_abc_1.abstractmethod
+    def LabelRun(
+        self,
+        request: _scheduler_service_pb2.LabelRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.LabelRunResponse, _abc.Awaitable[_scheduler_service_pb2.LabelRunResponse]]:
+        """Changes the name, the tags or the note of a run, in any state."""
 
     @_abc_1.abstractmethod
     def WatchRun(

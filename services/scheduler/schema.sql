@@ -309,6 +309,9 @@ CREATE TABLE runs (
     batch_id text,
     has_unwritten_files boolean DEFAULT false NOT NULL,
     is_closing boolean DEFAULT false NOT NULL,
+    name text DEFAULT ''::text NOT NULL,
+    tags text[] DEFAULT '{}'::text[] NOT NULL,
+    note text DEFAULT ''::text NOT NULL,
     CONSTRAINT runs_epoch_check CHECK ((epoch > 0)),
     CONSTRAINT runs_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'running'::text, 'paused'::text, 'completed'::text, 'failed'::text, 'cancelled'::text]))),
     CONSTRAINT runs_pkey PRIMARY KEY (run_id),
@@ -318,12 +321,14 @@ CREATE TABLE runs (
 CREATE INDEX runs_expiring ON runs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state = ANY (ARRAY['pending'::text, 'running'::text, 'paused'::text])));
 CREATE INDEX runs_history ON runs USING btree (benchmark, model, finished_at DESC) WHERE (state = 'completed'::text);
 CREATE INDEX runs_newest ON runs USING btree (created_at DESC, run_id DESC);
+CREATE INDEX runs_newest_named ON runs USING btree (created_at DESC, run_id DESC) INCLUDE (name) WHERE (name <> ''::text);
 CREATE INDEX runs_newest_of_benchmark ON runs USING btree (benchmark, created_at DESC, run_id DESC);
 CREATE INDEX runs_newest_of_datasets ON runs USING btree (created_at DESC, run_id DESC) WHERE (dataset_id IS NOT NULL);
 CREATE INDEX runs_newest_of_model ON runs USING btree (model, created_at DESC, run_id DESC);
 CREATE INDEX runs_newest_of_project ON runs USING btree (project_id, created_at DESC, run_id DESC);
 CREATE INDEX runs_newest_of_state ON runs USING btree (state, created_at DESC, run_id DESC);
 CREATE INDEX runs_newest_of_suites ON runs USING btree (created_at DESC, run_id DESC) WHERE (dataset_id IS NULL);
+CREATE INDEX runs_of_tag ON runs USING gin (tags) WHERE (tags <> '{}'::text[]);
 CREATE INDEX runs_of_user_suite ON runs USING btree (benchmark, suite_version) WHERE (suite_version IS NOT NULL);
 CREATE INDEX runs_paused ON runs USING btree (queued_at DESC, run_id DESC) WHERE (state = 'paused'::text);
 CREATE INDEX runs_pending ON runs USING btree (priority, queued_at, run_id) WHERE (state = 'pending'::text);
@@ -471,7 +476,10 @@ CREATE VIEW run_rows AS
     environment,
     price,
     final_counts,
-    is_closing
+    is_closing,
+    name,
+    tags,
+    note
    FROM runs;
 
 CREATE VIEW batch_rows AS
@@ -521,7 +529,10 @@ CREATE VIEW batch_rows AS
     run_rows.environment,
     run_rows.price,
     run_rows.final_counts,
-    run_rows.is_closing
+    run_rows.is_closing,
+    run_rows.name,
+    run_rows.tags,
+    run_rows.note
    FROM (batches
      LEFT JOIN run_rows USING (run_id));
 

@@ -70,6 +70,11 @@ def benchmark(run: run_pb2.Run) -> str:
     return run.order.suite or run.dataset_name or run.order.dataset_id
 
 
+def labels(of: run_pb2.RunLabels) -> str:
+    """The name and the tags: "nightly #prompt-2 #ci"; "" without any."""
+    return " ".join(part for part in (of.name, *(f"#{tag}" for tag in of.tags)) if part)
+
+
 def phase(run: run_pb2.Run) -> str:
     """The phase; for a waiting run the reason."""
     if run.state == run_pb2.RUN_STATE_PENDING and run.HasField("wait"):

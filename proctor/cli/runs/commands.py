@@ -1,4 +1,4 @@
-"""`proctor runs`, `runs delete`, `cancel`, `retry`, `pause`, `resume` and `reclose`."""
+"""`proctor runs`, `runs label`, `runs delete`, `cancel`, `retry`, `pause`, `resume` and `reclose`."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -15,6 +15,7 @@ from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, date_and_time, 
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import document
 from proctor.cli.suites.known_suites import refuse_unknown_benchmark
+from proctor.client.errors import Refused
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
@@ -31,18 +32,22 @@ class RunsOptions:
     dataset: Annotated[str, typer.Option(metavar="ID", help="Only over this data set.")] = ""
     model: Annotated[str, typer.Option(help="Only this model.")] = ""
     project: Annotated[int | None, typer.Option(help="Only this project.")] = None
+    name: Annotated[str, typer.Option(help="Only runs that have this in their names.")] = ""
+    tag: Annotated[str, typer.Option(help="Only runs with this tag.")] = ""
     page_size: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20
     page: PageOption = ""
 
 
 async def runs(session: Session, options: RunsOptions) -> None:
-    """List runs, newest first; or delete one."""
+    """List runs, newest first; or label or delete one."""
     chosen = scheduler_pb2.ListRunsRequest(
         state=words.option_value(run_pb2.RunState, options.state, "--state"),
         benchmark=options.suite,
         model=options.model,
         project_id=options.project,
         dataset_id=options.dataset,
+        name=options.name,
+        tag=options.tag,
     )
     is_filtered = bool(chosen.ListFields())
     chosen.page_size, chosen.page_token = options.page_size, options.page
@@ -94,6 +99,37 @@ async def reclose(session: Session, run_id: RunIdArgument) -> None:
     session.terminal.report(document(response), f"Run {run_id} {predicate}")
 
 
+@dataclass(frozen=True, slots=True)
+class LabelOptions:
+    """What changes; what is not given stays as it is."""
+
+    name: Annotated[str | None, typer.Option(help='The new name; "" removes it.')] = None
+    note: Annotated[str | None, typer.Option(help='The new note; "" removes it.')] = None
+    tag: Annotated[
+        list[str] | None, typer.Option(help="A tag in place of all present ones; repeat for several.")
+    ] = None
+    add_tag: Annotated[list[str] | None, typer.Option(help="A tag to add; repeat for several.")] = None
+    remove_tag: Annotated[list[str] | None, typer.Option(help="A tag to remove; repeat for several.")] = None
+
+
+async def label(session: Session, run_id: RunIdArgument, options: LabelOptions) -> None:
+    """Change the name, the tags or the note of a run, in any state."""
+    request = scheduler_pb2.LabelRunRequest(
+        run_id=run_id,
+        name=options.name,
+        note=options.note,
+        tags=scheduler_pb2.RunTags(tags=options.tag) if options.tag else None,
+        added_tags=options.add_tag,
+        removed_tags=options.remove_tag,
+    )
+    if len(request.ListFields()) == 1:
+        raise Refused("Nothing changes: give --name, --note, --tag, --add-tag or --remove-tag.")
+    run = (await session.client.runs.LabelRun(request)).run
+    labels = run.labels
+    parts = [words.labels(labels), labels.note and f"note: {labels.note}"]
+    _report(session, run, f"has {'; '.join(filter(None, parts)) or 'no name, tag or note'}.")
+
+
 async def delete(session: Session, run_id: RunIdArgument) -> None:
     """Delete a closed run, with its answers; comparisons and leaderboards lose it as well."""
     await session.client.runs.DeleteRun(scheduler_pb2.DeleteRunRequest(run_id=run_id))
@@ -105,13 +141,13 @@ def _report(session: Session, run: run_pb2.Run, predicate: str) -> None:
 
 
 def runs_group() -> typer.Typer:
-    return command_group({"delete": delete}, runs)
+    return command_group({"label": label, "delete": delete}, runs)
 
 
 def print_runs(console: Console, found: scheduler_pb2.ListRunsResponse) -> None:
     """Two lines per run, because its id takes a whole line."""
     model = Column("model, run", min_width=RUN_ID_WIDTH)
-    columns = (model, *texts("benchmark, project", "created (UTC)", "state, took"))
+    columns = (model, *texts("benchmark, project, name", "created (UTC)", "state, took"))
     console.print(table(console, columns, map(_cells, found.runs)))
     if found.next_page_token:
         more = f"{total_text(found.total)} in all; the next page: --page {found.next_page_token}"
@@ -119,11 +155,11 @@ def print_runs(console: Console, found: scheduler_pb2.ListRunsResponse) -> None:
 
 
 def _cells(run: run_pb2.Run) -> tuple[Cell, ...]:
-    took = words.elapsed_seconds(run)
+    took, labels = words.elapsed_seconds(run), words.labels(run.labels)
     state = Text(words.state_word(run.state), words.STATE_STYLES.get(run.state, ""))
     return (
         two_lines(run.order.model, run.run_id),
-        two_lines(words.benchmark(run), str(run.order.project_id)),
+        two_lines(words.benchmark(run), " · ".join(filter(None, (str(run.order.project_id), labels)))),
         date_and_time(run.created_at),
         two_lines(state, words.duration(took) if took else ""),
     )

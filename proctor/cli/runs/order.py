@@ -93,6 +93,13 @@ class OrderOptions:
             help="Any other parameter of generation, such as top_p=0.9; repeat for several.",
         ),
     ] = None
+    name: Annotated[str, typer.Option(help="A name for the run, by which people find it.")] = ""
+    tag: Annotated[list[str] | None, typer.Option(help="A tag for the run; repeat for several.")] = None
+    note: Annotated[str, typer.Option(help="A note about the run.")] = ""
+
+
+def labels_of(options: OrderOptions) -> run_pb2.RunLabels:
+    return run_pb2.RunLabels(name=options.name, tags=options.tag, note=options.note)
 
 
 def order_of(options: OrderOptions) -> run_pb2.RunOrder:

@@ -15,7 +15,7 @@ from proctor.cli.render.terminal import Terminal, code_of_run, say
 from proctor.cli.render.words import document
 from proctor.cli.results.figures import figures_so_far, print_summary
 from proctor.cli.runs.follow import Ask, detach, follow_run, viewer_for
-from proctor.cli.runs.order import OrderOptions, order_of
+from proctor.cli.runs.order import OrderOptions, labels_of, order_of
 from proctor.client.errors import Refused
 from proctor.exit_codes import ExitCode
 from proctor.v1 import run_pb2
@@ -39,7 +39,7 @@ async def run(
             return ExitCode.REFUSED
         order.dataset_id = dataset_id
     try:
-        return await submit_and_follow(session, order, is_detached=is_detached)
+        return await submit_and_follow(session, order, labels=labels_of(options), is_detached=is_detached)
     except Refused as error:
         if error.reason == "MODEL_MISMATCH" and "line_model" in error.facts:
             hint = f"{error.message} On the command line: --line-model {error.facts['line_model']}."
@@ -58,6 +58,7 @@ async def submit_and_follow(
     session: Session,
     order: run_pb2.RunOrder,
     *,
+    labels: run_pb2.RunLabels | None = None,
     request_id: str = "",
     is_detached: bool = False,
     on_interrupt: Ask = detach,
@@ -66,7 +67,9 @@ async def submit_and_follow(
 
     A known `request_id` stands for the run that was ordered with it.
     """
-    request = scheduler_pb2.SubmitRunRequest(order=order, request_id=request_id or str(uuid.uuid4()))
+    request = scheduler_pb2.SubmitRunRequest(
+        order=order, request_id=request_id or str(uuid.uuid4()), labels=labels
+    )
     submitted = await session.client.runs.SubmitRun(request)
     run_id = submitted.run.run_id
     if is_detached:

@@ -37,6 +37,7 @@ METHODS: Mapping[str, Permission] = {
     "PauseRun": _OWNER,
     "ResumeRun": _OWNER,
     "DeleteRun": _OWNER,
+    "LabelRun": _OWNER,
     # Models, workers, the queue.
     "ListModels": _READ,
     "ListModelNames": _READ,

@@ -20,11 +20,11 @@ ObjectId = Annotated[Text, Query(max_length=255, description="Of a run, data set
 
 class ChangeShown(BaseModel):
     user: str = Field(description="Who made it")
-    action: str = Field(description="cancel, pause, resume, retry, delete or set")
+    action: str = Field(description="cancel, pause, resume, retry, delete, set or label")
     kind: str = Field(description="run, dataset, file, suite or limits")
     object_id: str = Field(description="Empty for the limits")
     changed_at: datetime
-    detail: str = Field(description="Name of what was deleted, or the limits that were set")
+    detail: str = Field(description="Name of what was deleted, or the limits or labels that were set")
 
 
 class ChangePage(BaseModel):

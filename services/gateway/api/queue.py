@@ -16,6 +16,7 @@ from proctor.wire.enums import number_of, word_of
 from services.gateway.api.changes import ChangeShown, change_shown
 from services.gateway.api.models import provider_and_name
 from services.gateway.api.runs.job import job_progress, job_wait
+from services.gateway.api.runs.labels import LabelsListed
 from services.gateway.api.runs.schemas import JobProgress, JobWait
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.parameters import Count, Keywords, RequestBody, Text
@@ -39,7 +40,7 @@ MaxJobs = Annotated[int, Query(ge=1, le=500, description="Maximum number of pend
 router = APIRouter(prefix=QUEUE, tags=["queue"])
 
 
-class QueuedJob(BaseModel):
+class QueuedJob(LabelsListed):
     job_id: str
     user: str
     model_name: str = Field(description="As ordered, without the provider")
@@ -240,6 +241,7 @@ def queued_job(body: type[J], run: run_pb2.Run, **given: object) -> J:
         run,
         run.order,
         run.progress,
+        run.labels,
         job_id=run.run_id,
         **provider_and_name(run.order.model),
         benchmark_suite=benchmark_of(run.order),

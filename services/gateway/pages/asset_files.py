@@ -34,6 +34,7 @@ _STYLES = (
     "page",
     "fields",
     "tables",
+    "labels",
     "live",
     "orders",
     "answers",

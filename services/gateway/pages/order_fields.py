@@ -52,6 +52,9 @@ _FIELDS = tuple(
 )
 # Fields that are not parameters of generation, by their names.
 LABELS: Mapping[str, str] = {
+    "name": "Name of the run",
+    "tags": "Tags",
+    "note": "Note",
     "model": "Model",
     "benchmark": "Suite or data set",
     "tasks": "Tasks",

@@ -70,6 +70,10 @@ class Page:
         return self._request.headers.get("hx-request-type") == "partial"
 
     @property
+    def caller(self) -> Caller:
+        return _caller(self._request)
+
+    @property
     def target(self) -> str:
         """The id of the element that the part is for; "" for none."""
         return self._request.headers.get("hx-target", "").rpartition("#")[2]

@@ -19,6 +19,7 @@ from services.gateway.pages.rescoring import routes as rescoring
 from services.gateway.pages.rollouts import routes as rollouts
 from services.gateway.pages.rollouts import socket as rollout_socket
 from services.gateway.pages.runs import actions as run_actions
+from services.gateway.pages.runs import labels as run_labels
 from services.gateway.pages.runs import routes as runs
 from services.gateway.pages.settings import api_keys
 from services.gateway.pages.settings import routes as settings
@@ -35,6 +36,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     orders.router,
     runs.router,
     run_actions.router,
+    run_labels.router,
     answers.router,
     answer_files.router,
     rescoring.router,

@@ -33,6 +33,7 @@ from services.gateway.api.comparisons import routes as comparisons
 from services.gateway.api.dataset_runs import routes as dataset_runs
 from services.gateway.api.datasets import routes as datasets
 from services.gateway.api.files import routes as files
+from services.gateway.api.runs import labels as run_labels
 from services.gateway.api.runs import routes as runs
 from services.gateway.api.suites import routes as suites
 from services.gateway.auth.admission import Admission
@@ -60,6 +61,7 @@ from services.gateway.server.trusted_sources import TrustedNames, TrustedSources
 
 _ROUTERS = (
     runs.router,
+    run_labels.router,
     rollouts.router,
     rollout_tasks.router,
     artifacts.router,

@@ -24,6 +24,7 @@ class Action(StrEnum):
     UPLOAD = "upload"
     ADD = "add"
     SIGN_OUT = "sign out"
+    LABEL = "label"
 
     @property
     def is_listed(self) -> bool:
@@ -64,7 +65,8 @@ class Author:
 class Change:
     """`object_id` is empty for the limits.
 
-    `detail` has the name of what was deleted or uploaded, the new limits, or the user and role of a key.
+    `detail` has the name of what was deleted or uploaded, the new limits or labels, or the user and
+    role of a key.
     """
 
     author: Author

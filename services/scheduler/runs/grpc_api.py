@@ -21,7 +21,7 @@ from services.common.errors import RunNotFound
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size, checked_request_id
-from services.scheduler.runs.lifecycle import change_state, submit_run
+from services.scheduler.runs.lifecycle import change_state, label_run, submit_run
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission
 from services.scheduler.runs.orders.proto import order_from_proto
@@ -29,8 +29,10 @@ from services.scheduler.runs.reads.count_runs import CountRuns
 from services.scheduler.runs.reads.estimate_run import EstimateRun
 from services.scheduler.runs.reads.list_runs import ListRuns
 from services.scheduler.runs.reads.proto import (
+    LABELS,
     brief_to_proto,
     cursor_from_token,
+    label_change,
     snapshot_to_proto,
     token_behind,
 )
@@ -66,6 +68,7 @@ class GrpcApi(scheduler_grpc.SchedulerServiceServicer):
     submit: submit_run.SubmitRun
     change: change_state.ChangeState
     delete: change_state.DeleteRun
+    label: label_run.LabelRun
     reads: RunReads
     suites: SuiteCatalogue
     models: list_models.ListModels
@@ -83,6 +86,7 @@ class GrpcApi(scheduler_grpc.SchedulerServiceServicer):
             order=order_from_proto(request.order),
             user=request.user or LOCAL_USER,
             request_id=checked_request_id(request.request_id),
+            labels=LABELS.from_proto(request.labels),
         )
         run = await self.submit.submit(submission)
         estimate = await self.reads.estimate_run.estimate(run)
@@ -176,6 +180,13 @@ class GrpcApi(scheduler_grpc.SchedulerServiceServicer):
         await self.delete.delete(_run_id(request.run_id), caller_of(context.invocation_metadata()))
         return scheduler_pb2.DeleteRunResponse()
 
+    async def LabelRun(
+        self, request: scheduler_pb2.LabelRunRequest, context: RpcContext
+    ) -> scheduler_pb2.LabelRunResponse:
+        run_id = _run_id(request.run_id)
+        await self.label.label(run_id, label_change(request), caller_of(context.invocation_metadata()))
+        return scheduler_pb2.LabelRunResponse(run=snapshot_to_proto(await self.reads.show_run.show(run_id)))
+
     async def WatchRun(
         self, request: scheduler_pb2.WatchRunRequest, context: RpcContext
     ) -> AsyncIterator[scheduler_pb2.WatchRunResponse]:
@@ -210,9 +221,8 @@ def _run_id(text: str) -> RunId:
 
 
 def _filter(request: scheduler_pb2.ListRunsRequest) -> RunFilter:
-    texts = {"benchmark": request.benchmark, "model": request.model, "dataset_id": request.dataset_id}
-    for field, text in texts.items():
-        refuse(nul_problem(field, text))
+    for field in ("benchmark", "model", "dataset_id", "name", "tag"):
+        refuse(nul_problem(field, getattr(request, field)))
     return RunFilter(
         state=member_of(RunState, request.state),
         benchmark=request.benchmark,
@@ -221,6 +231,8 @@ def _filter(request: scheduler_pb2.ListRunsRequest) -> RunFilter:
         kind=member_of(RunKind, request.kind),
         dataset_id=request.dataset_id,
         id_prefix=_id_prefix(request.run_id_prefix),
+        name=request.name.strip(),
+        tag=request.tag.strip(),
     )
 
 

@@ -22,6 +22,7 @@ from services.scheduler.runs.admission.report_queue import ReportQueue
 from services.scheduler.runs.grpc_api import SERVICE_NAME, GrpcApi, RunReads
 from services.scheduler.runs.grpc_queue_api import QUEUE_SERVICE_NAMES, GrpcQueueApi
 from services.scheduler.runs.lifecycle.change_state import ChangeState, DeleteRun
+from services.scheduler.runs.lifecycle.label_run import LabelRun
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.runs.lifecycle.ports import ArtifactDeletion, RecordDeletion
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
@@ -91,7 +92,8 @@ def make_runs(
         connections, store, limits, record, progress=progress, workers=workers, streams=streams
     )
     delete = DeleteRun(runs=store, record=record, artifacts=artifacts, clock=clock)
-    api = _make_api(submit=submit, change=change, delete=delete, reads=reads, suites=suites, workers=workers)
+    label = LabelRun(runs=store, clock=clock)
+    api = _make_api(submit, change, delete, label, reads=reads, suites=suites, workers=workers)
     queue_api = _make_queue_api(connections, reads, limits, rate_limits=rate_limits, streams=streams)
     return RunParts(
         store=store,
@@ -117,10 +119,11 @@ def _make_controls(connections: Connections, rate_limits: RateLimitParts) -> Nat
 
 
 def _make_api(
-    *,
     submit: SubmitRun,
     change: ChangeState,
     delete: DeleteRun,
+    label: LabelRun,
+    *,
     reads: RunReads,
     suites: SuiteParts,
     workers: WorkerParts,
@@ -129,6 +132,7 @@ def _make_api(
         submit=submit,
         change=change,
         delete=delete,
+        label=label,
         reads=reads,
         suites=suites.shown,
         models=workers.list_models,

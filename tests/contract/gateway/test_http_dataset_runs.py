@@ -140,9 +140,8 @@ async def test_running_one_is_listed_with_progress_rate_and_the_time_left(harnes
     run = stored_run(harness, run_pb2.RUN_STATE_RUNNING)
     progress = run.progress
     progress.total, progress.recorded, progress.phase = 300, 199, "running"
-    progress.tokens_per_second, progress.eta_seconds = 512.3456, 20.0
-    progress.eta_low_seconds, progress.eta_high_seconds = 15.0, 31.0
-    progress.failures["timeout"] = 2
+    progress.tokens_per_second, progress.failures["timeout"] = 512.3456, 2
+    progress.eta_seconds, progress.eta_low_seconds, progress.eta_high_seconds = 20.0, 15.0, 31.0
     run.order.metrics.add(name="regex", options_json='{"pattern": "x"}')
     run.deadline.FromSeconds(1_700_003_600)
     path = f"{API}?limit=5&cursor=here&status=running&model=vllm/org/starter&dataset_id={DATASET}"
@@ -156,6 +155,8 @@ async def test_running_one_is_listed_with_progress_rate_and_the_time_left(harnes
             "dataset_id": DATASET,
             "dataset_name": "rows.jsonl",
             "status": "running",
+            "name": "",
+            "tags": [],
             "progress": 66,
             "completed": 199,
             "total": 300,

@@ -64,6 +64,8 @@ async def test_queue_is_shown_with_runs_workers_users_and_limits(harness: Gatewa
     assert body["pending"] == [
         {
             "job_id": "r2",
+            "name": "",
+            "tags": [],
             "user": "bob",
             "model_name": "starter",
             "provider": "vllm",

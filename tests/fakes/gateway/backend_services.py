@@ -25,6 +25,7 @@ from proctor.v1 import results_service_pb2_grpc as results_grpc
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
+from proctor.values.names.run_labels import MAX_NAME_CHARACTERS
 from services.common.errors import ErrorKind, RemoteError
 from services.common.grpc.server import GrpcServer, serve_grpc
 from services.scheduler.audit.grpc_api import GrpcAuditApi
@@ -104,6 +105,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
             state=run_pb2.RUN_STATE_PENDING,
             price=self.price,
             dataset_name=self.datasets.name_of(request.order.dataset_id),
+            labels=request.labels,
         )
         run.created_at.FromSeconds(1_700_000_000)
         self.put(run)
@@ -200,6 +202,21 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         self.put(run)
         self._lose_answer()
         return scheduler_pb2.ResumeRunResponse(run=run)
+
+    async def LabelRun(
+        self, request: scheduler_pb2.LabelRunRequest, context: Any
+    ) -> scheduler_pb2.LabelRunResponse:
+        self._note(context)
+        run = self._run(request.run_id)
+        if len(request.name) > MAX_NAME_CHARACTERS:
+            raise refused(ErrorKind.INVALID, "INVALID_ARGUMENT", "name is too long.", field="name")
+        run.labels.name = request.name if request.HasField("name") else run.labels.name
+        run.labels.note = request.note if request.HasField("note") else run.labels.note
+        tags = [*(request.tags.tags if request.HasField("tags") else run.labels.tags), *request.added_tags]
+        del run.labels.tags[:]
+        run.labels.tags.extend(tag for tag in dict.fromkeys(tags) if tag not in request.removed_tags)
+        self.put(run)
+        return scheduler_pb2.LabelRunResponse(run=run)
 
     async def DeleteRun(
         self, request: scheduler_pb2.DeleteRunRequest, context: Any

@@ -227,3 +227,14 @@ async def test_status_shows_the_local_stack_beside_a_gateway_that_is_named(
     assert shown["stack"]["gateway_grpc"] == "127.0.0.1:8081"
     assert shown["stack"]["nats_url"] == "nats://127.0.0.1:4222"
     assert shown["workers"][0]["worker_id"] == "w1"
+
+
+async def test_run_is_labelled_and_found_by_its_labels(harness: GatewayHarness, proctor: CommandLine) -> None:
+    named = (*ORDER, "--name", "first", "--tag", "b", "--detach", "--json")
+    run_id = (await proctor(*named)).document["run"]["run_id"]
+    labelled = await proctor("runs", "label", run_id, "--name", "nightly", "--add-tag", "ci")
+    assert (labelled.code, f"Run {run_id} has nightly #b #ci." in labelled.out) == (0, True)
+    assert "nightly #b #ci" in (await proctor("runs", "--name", "night", "--tag", "ci")).out
+    asked = harness.scheduler.listed[-1]
+    assert (asked.name, asked.tag) == ("night", "ci")
+    assert (await proctor("runs", "label", run_id)).code == 2

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.values.generation import GenerationParams
+from proctor.values.names.run_labels import RunLabels
 from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
@@ -137,8 +138,14 @@ async def test_pages_show_each_run_once_newest_first(stores: Stores) -> None:
 
 
 async def test_filters_leave_out_what_does_not_match(stores: Stores) -> None:
-    run = await add(stores, new_run())
+    await add(stores, new_run(user="other", project_id=6, model="openai/other", suite="unlike"))
+    run = await add(stores, replace(new_run(), labels=RunLabels("Über Nacht 100%", ("ci", "b c"))))
     for wanted, count in [
+        (RunFilter(name="über nACHT", tag="ci"), 1),
+        (RunFilter(name="100%"), 1),
+        (RunFilter(name="100_"), 0),
+        (RunFilter(tag="b c"), 1),
+        (RunFilter(tag="c"), 0),
         (RunFilter(benchmark="toy", model="openai/fake", state=RunState.PENDING), 1),
         (RunFilter(benchmark="other"), 0),
         (RunFilter(model="other"), 0),

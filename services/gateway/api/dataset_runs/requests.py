@@ -15,6 +15,7 @@ from proctor.values.run import WINDOW_PATTERN, RunState, window_seconds
 from proctor.values.scoring import Reasoning, Truncation
 from proctor.wire.enums import number_of, value_of
 from proctor.wire.well_known import unless_empty
+from services.gateway.api.runs.labels import LabelsGiven, NameFilter, TagFilter
 from services.gateway.api.runs.requests import (
     BaseUrlField,
     MaxCost,
@@ -81,7 +82,7 @@ MetricField = Annotated[
 ]
 
 
-class DatasetRunRequest(RequestBody):
+class DatasetRunRequest(LabelsGiven):
     """An order: one model over one data set."""
 
     model_id: ModelName = Field(
@@ -150,6 +151,8 @@ class DatasetRunsParameters:
     status: RunState | None = None
     model: Annotated[Text, Query(description='"provider/name"')] = ""
     dataset_id: Annotated[Text, Query(description='"ds_…"')] = ""
+    name: NameFilter = ""
+    tag: TagFilter = ""
 
     def to_proto(self) -> scheduler_pb2.ListRunsRequest:
         return scheduler_pb2.ListRunsRequest(
@@ -159,6 +162,8 @@ class DatasetRunsParameters:
             model=self.model,
             kind=run_pb2.RUN_KIND_DATASET,
             dataset_id=self.dataset_id,
+            name=self.name,
+            tag=self.tag,
         )
 
 

@@ -1,4 +1,4 @@
-"""Runs over data sets: start, list, show, read answers, cancel, pause, resume, retry, close again, delete."""
+"""Runs over data sets: start, list, show, label, read, cancel, pause, resume, retry, close again, delete."""
 
 from typing import Annotated, Literal
 
@@ -35,12 +35,14 @@ from services.gateway.api.exports import (
     whole_run,
 )
 from services.gateway.api.runs.job import reclosed_predicate
+from services.gateway.api.runs.labels import LabelsPatch, LabelsShown
 from services.gateway.auth.identity import Now, User
 from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
 from services.gateway.http.api_errors import benchmark_id, with_parameter_names
 from services.gateway.http.downloads import ContentConditions
 from services.gateway.http.paths import DATASET_RUNS
+from services.gateway.http.presentation import present
 from services.gateway.http.problem import problems
 
 Form = Annotated[
@@ -65,6 +67,7 @@ async def start(
             order=body.to_order(),
             user=user,
             request_id=request_id,
+            labels=body.labels(),
         )
     )
     return dataset_run_started(response)
@@ -85,6 +88,12 @@ async def list_runs(
 @router.get("/{benchmark_id}", responses=problems(404, 422, 503), summary="One run, with its figures so far")
 async def show(results: ResultsCalls, now: Now, run: DatasetRun) -> DatasetRunShown:
     return dataset_run_shown(run, await results.summary(run.run_id), now)
+
+
+@router.patch("/{benchmark_id}", responses=_CHANGE, summary="Change the name, the tags or the note of a run")
+async def label(scheduler: SchedulerCalls, run: DatasetRun, body: LabelsPatch) -> LabelsShown:
+    response = await scheduler.runs.LabelRun(body.to_proto(run.run_id))
+    return present(LabelsShown, response.run.labels)
 
 
 @router.get(

@@ -14,6 +14,7 @@ from proctor.values.usage import TokenUsage
 from proctor.wire.enums import member_of, word_of
 from services.common.errors import ErrorKind, RemoteError
 from services.gateway.api.runs.job import error_sentence, job_wait, ran_seconds, task_figures, timing_shown
+from services.gateway.api.runs.labels import LabelsListed, LabelsShown
 from services.gateway.api.runs.repeat import repeating_body
 from services.gateway.api.runs.routes import duration_text
 from services.gateway.api.runs.schemas import EstimateShown, FigureShown, JobWait, TimingShown
@@ -72,7 +73,7 @@ class MetricShown(BaseModel):
     options: JsonValue = Field(description="Null without options")
 
 
-class DatasetRunListed(DatasetRunIdentity):
+class DatasetRunListed(DatasetRunIdentity, LabelsListed):
     progress: int = Field(description="Percentage of finished rows, 0 to 100")
     completed: int
     total: int = Field(description="Rows times rollouts; 0 until planned")
@@ -103,7 +104,7 @@ class DatasetRunPage(BaseModel):
     next_cursor: str | None
 
 
-class DatasetRunShown(DatasetRunListed):
+class DatasetRunShown(DatasetRunListed, LabelsShown):
     """A run over a data set with its figures, partial while it runs."""
 
     total_time_seconds: float = Field(description="Total time that it was running")
@@ -196,6 +197,7 @@ def dataset_run_shown(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: da
         # A run over a data set has one task.
         scores=figures[0] if figures else {},
         timing=timing_shown(summary.timing),
+        note=run.labels.note,
         order=repeating_body(run),
     )
 
@@ -225,6 +227,8 @@ def _listed(run: run_pb2.Run, now: datetime) -> dict[str, object]:
     is_finished = state is not None and state.is_final
     return {
         **identity_of(run),
+        "name": run.labels.name,
+        "tags": [*run.labels.tags],
         "progress": 100 * progress.recorded // progress.total if progress.total else 0,
         "completed": progress.recorded,
         "total": progress.total,

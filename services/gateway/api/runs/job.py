@@ -36,7 +36,9 @@ _ERROR_PREFIXES = {
 
 def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime) -> JobResults:
     """`summary` is empty before the run is planned."""
-    return JobResults(
+    return present(
+        JobResults,
+        run.labels,
         job_id=run.run_id,
         status=word_of(run_pb2.RunState, run.state),
         progress=job_progress(run.progress),
@@ -75,6 +77,7 @@ def job_listed(run: run_pb2.Run) -> JobListed:
     return present(
         JobListed,
         run,
+        run.labels,
         job_id=run.run_id,
         status=word_of(run_pb2.RunState, run.state),
         **provider_and_name(run.order.model),

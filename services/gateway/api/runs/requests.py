@@ -18,6 +18,7 @@ from proctor.values.run import RunState
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.values.scoring import Reasoning, Truncation
 from proctor.wire.enums import number_of, value_of
+from services.gateway.api.runs.labels import LabelsGiven, NameFilter, TagFilter
 from services.gateway.api.suites.schemas import BenchmarkFilter
 from services.gateway.http.parameters import (
     JSON_INT_MAX,
@@ -172,7 +173,7 @@ _PARAMETERS_ONCE: list[JsonValue] = [
 ]
 
 
-class RunRequest(RequestBody):
+class RunRequest(LabelsGiven):
     """An order: one model over one suite. Parameters stand in one place."""
 
     model_config = ConfigDict(json_schema_extra={"anyOf": _PARAMETERS_ONCE})
@@ -246,6 +247,8 @@ class RunsParameters:
     suite: BenchmarkFilter = ""
     status: RunState | None = None
     kind: KindFilter = "suite"
+    name: NameFilter = ""
+    tag: TagFilter = ""
     limit: Annotated[int, Query(ge=1, le=500)] = 20
     cursor: Cursor = ""
 
@@ -257,4 +260,6 @@ class RunsParameters:
             benchmark=self.suite,
             model=self.model_name,
             kind=kind_number(self.kind, self.suite),
+            name=self.name,
+            tag=self.tag,
         )

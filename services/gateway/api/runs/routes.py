@@ -46,7 +46,9 @@ def duration_text(seconds: float | None) -> str:
 @router.post("/run", responses=problems(400, 409, 422, 429, 503), summary="Start a run")
 async def start(scheduler: SchedulerCalls, user: User, body: RunRequest, request_id: RequestId) -> JobStarted:
     response = await scheduler.runs.SubmitRun(
-        scheduler_pb2.SubmitRunRequest(order=body.to_order(), user=user, request_id=request_id)
+        scheduler_pb2.SubmitRunRequest(
+            order=body.to_order(), user=user, request_id=request_id, labels=body.labels()
+        )
     )
     return present(
         JobStarted,

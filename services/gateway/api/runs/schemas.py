@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field, JsonValue
 from proctor.values.run import STATE_WORDS
 from proctor.values.usage import TokenUsage
 from services.gateway.api.changes import ChangeShown
+from services.gateway.api.runs.labels import LabelsListed, LabelsShown
 
 _UNPARSED_RATE = "Share of the answers; null without answers"
 _FAILED_RATE = "Share of the recorded outcomes; null without any"
@@ -117,7 +118,7 @@ class JobWait(BaseModel):
     )
 
 
-class JobResults(BaseModel):
+class JobResults(LabelsShown):
     job_id: str
     status: str = Field(description=STATE_WORDS)
     progress: JobProgress
@@ -146,14 +147,14 @@ class JobResults(BaseModel):
     error: str = Field(default="", description="Why it failed; absent unless it did")
     wait: JobWait | None = Field(default=None, description="Why it waits; absent unless it does")
     changes: list[ChangeShown] = Field(
-        default=[], description="Who cancelled, paused, resumed or retried it, latest first"
+        default=[], description="Who cancelled, paused, resumed, retried or labelled it, latest first"
     )
     order: dict[str, JsonValue] = Field(
         default={}, description="The order, as the body of a request that repeats it; without defaults"
     )
 
 
-class JobListed(BaseModel):
+class JobListed(LabelsListed):
     job_id: str
     status: str
     model_name: str = Field(description="As ordered, without the provider")

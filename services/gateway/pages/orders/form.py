@@ -10,6 +10,7 @@ from starlette.datastructures import ImmutableMultiDict
 
 from proctor.v1 import run_pb2, sample_pb2
 from proctor.values.names.model_name import split_model
+from proctor.values.names.run_labels import tags_in
 from proctor.values.run import window_seconds
 from services.common.errors import DomainError
 from services.gateway.api.dataset_runs.requests import MetricWithOptions
@@ -41,7 +42,20 @@ _FIELD_OF_REASON = {
     "INVALID_SUITE_FILE": "benchmark",
 }
 _LINKED = frozenset(
-    {"model", "benchmark", "custom", "base_url", "completion_window", *_NUMBERS, *_WORDS, *_SWITCHES, *NAMES}
+    {
+        "name",
+        "tags",
+        "note",
+        "model",
+        "benchmark",
+        "custom",
+        "base_url",
+        "completion_window",
+        *_NUMBERS,
+        *_WORDS,
+        *_SWITCHES,
+        *NAMES,
+    }
 )
 
 
@@ -115,6 +129,9 @@ class OrderForm:
                 order.completion_window_seconds = window
         return order
 
+    def labels(self) -> run_pb2.RunLabels:
+        return run_pb2.RunLabels(name=self.get("name"), tags=tags_in(self.get("tags")), note=self.get("note"))
+
     def _window_seconds(self, faults: dict[str, str]) -> int:
         """0 for none."""
         given = self.get("completion_window")
@@ -153,6 +170,9 @@ class OrderForm:
             "project_id": 1,
             "suite": self.benchmark[:128],
             "tasks": [*self.several("tasks")],
+            "name": self.get("name"),
+            "tags": tags_in(self.get("tags")),
+            "note": self.get("note"),
         }
         body |= {each: entered(self.get(each)) for each in _NUMBERS if self.get(each)}
         body |= {each: self.get(each) for each in _WORDS if self.get(each)}

@@ -54,7 +54,9 @@ async def submit(
     request_id = _request_id(form)
     try:
         order = form.to_order()
-        sent = scheduler_pb2.SubmitRunRequest(order=order, user=user, request_id=request_id)
+        sent = scheduler_pb2.SubmitRunRequest(
+            order=order, user=user, request_id=request_id, labels=form.labels()
+        )
         response = await scheduler.runs.SubmitRun(sent)
     except FormFaults as error:
         faults = error.faults

@@ -11,6 +11,7 @@ from fastapi import Depends, Query
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.dataset_service_pb2 import GetDatasetRequest
+from proctor.values.names.run_labels import MAX_NAME_CHARACTERS, MAX_TAG_CHARACTERS
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.backends.calls import Scheduler
 from services.gateway.pages.filtered_lists import Listed, ListFilters, ListView, read_list
@@ -27,6 +28,8 @@ class _Given:
     state: str = ""
     suite: Annotated[str, Query(max_length=128)] = ""
     model: Annotated[str, Query(max_length=512)] = ""
+    name: Annotated[str, Query(max_length=MAX_NAME_CHARACTERS)] = ""
+    tag: Annotated[str, Query(max_length=MAX_TAG_CHARACTERS)] = ""
     dataset: Annotated[str, Query(max_length=64)] = ""
     id: Annotated[str, Query(max_length=64)] = ""
     after: Annotated[str, Query(max_length=512)] = ""
@@ -53,6 +56,8 @@ async def run_list(
             dataset_id=filters["dataset"],
             model=model,
             run_id_prefix=filters["id"],
+            name=filters["name"],
+            tag=filters["tag"],
         )
         found = await scheduler.runs.ListRuns(request)
         rows = [run_row(run) for run in found.runs]

@@ -21,6 +21,7 @@ from services.gateway.pages.filtered_lists import push_list, show_list
 from services.gateway.pages.live.part import push
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs.figures_view import FiguresView, figures_view
+from services.gateway.pages.runs.labels import LabelsView, labels_view
 from services.gateway.pages.runs.live import LiveRuns, Point
 from services.gateway.pages.runs.reads import RunFilters, ordered_tasks, run_list
 from services.gateway.pages.runs.repeat import RepeatedOrder, repeated_order
@@ -39,6 +40,7 @@ class RunView:
     """
 
     live: LiveView
+    labels: LabelsView
     order: RepeatedOrder
     retried: str
     scored_by: str
@@ -87,6 +89,7 @@ async def show_run(
     )
     view = RunView(
         live=live_view(run, summary, workers, now, await ordered_tasks(scheduler, run)),
+        labels=labels_view(run, may_change=page.caller.may_change(run.user)),
         order=repeated_order(run),
         retried=retried(run),
         scored_by="" if run.order.scoring_method else choice_scoring(run.scoring_method) or "",

@@ -8,6 +8,7 @@ from proctor.values.run import RunCounts, RunId
 from services.scheduler.audit.audit_record import Author
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunFinish
+from services.scheduler.runs.lifecycle.run_labels import LabelChange
 
 
 class RunStore(Protocol):
@@ -48,6 +49,10 @@ class RunStore(Protocol):
 
         Returns None if it was not paused.
         """
+        ...
+
+    async def label(self, run_id: RunId, change: LabelChange, author: Author) -> None:
+        """Raises `RunNotFound`, and `InvalidParameter` for labels against the rules."""
         ...
 
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]: ...

@@ -8,6 +8,7 @@ from uuid import UUID, uuid5
 import asyncpg
 
 from proctor.values.run import RunCounts, RunId, RunState
+from services.common.checked_fields import refuse
 from services.common.errors import RunNotFound
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.common.traces import current_trace
@@ -27,6 +28,7 @@ from services.scheduler.runs.lifecycle.errors import (
     RunStillActive,
 )
 from services.scheduler.runs.lifecycle.postgres_rows import (
+    labels_from_row,
     order_to_json,
     run_from_row,
     run_ids_from_rows,
@@ -40,6 +42,7 @@ from services.scheduler.runs.lifecycle.run import (
     RunFinish,
     states_before,
 )
+from services.scheduler.runs.lifecycle.run_labels import LabelChange, labels_in_words, labels_problem
 from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.uploads.dataset import is_dataset_id
 from services.scheduler.uploads.errors import DatasetInUse, DatasetNotFound, FileInUseByRun
@@ -117,6 +120,23 @@ class PostgresRuns:
     async def resume(self, run_id: RunId, author: Author) -> Run | None:
         change = _change_of(run_id, Action.RESUME, author)
         return await self._make_pending(change, "resume_run", run_id, queued_at=author.at)
+
+    async def label(self, run_id: RunId, change: LabelChange, author: Author) -> None:
+        async def label(transaction: PostgresTransaction) -> None:
+            row = await transaction.fetchrow("lock_run_labels", run_id=run_id)
+            if row is None:
+                raise RunNotFound(run_id=run_id)
+            present = labels_from_row(row)
+            labels = change.of(present)
+            refuse(labels_problem(labels))
+            if labels == present:
+                return
+            values = {"name": labels.name, "tags": list(labels.tags), "note": labels.note}
+            await transaction.execute("set_run_labels", run_id=run_id, **values)
+            made = Change(author, Action.LABEL, ObjectKind.RUN, run_id, labels_in_words(labels))
+            await record_change(transaction, made)
+
+        await self._session.run(label)
 
     async def delete(self, run_id: RunId, author: Author) -> None:
         async def delete(transaction: PostgresTransaction) -> None:
@@ -272,6 +292,9 @@ def _values(run: Run, request: UUID | None) -> Mapping[str, object]:
         "dataset_id": order.dataset_id or None,
         "dataset_name": run.dataset_name,
         "expires_at": run.expires_at,
+        "name": run.labels.name,
+        "tags": list(run.labels.tags),
+        "note": run.labels.note,
     }
 
 

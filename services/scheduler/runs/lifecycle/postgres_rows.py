@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import asyncpg
 
+from proctor.values.names.run_labels import RunLabels
 from proctor.values.plain import from_plain, to_plain
 from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunState
@@ -64,7 +65,12 @@ def run_from_row(row: asyncpg.Record) -> Run:
         dataset_name=row["dataset_name"],
         expires_at=row["expires_at"],
         is_closing=row["is_closing"],
+        labels=labels_from_row(row),
     )
+
+
+def labels_from_row(row: asyncpg.Record) -> RunLabels:
+    return RunLabels(row["name"], tuple(row["tags"]), row["note"])
 
 
 def task_from_row(row: asyncpg.Record) -> PlannedTask:

@@ -26,16 +26,23 @@ SELECT file_id FROM files WHERE file_id = :file_id AND (expires_at IS NULL OR ex
 -- name: add_run: Store a pending run
 INSERT INTO runs (
     run_id, request_id, username, project_id, benchmark, model, pool, priority, ordered, scoring_method, state, epoch,
-    created_at, queued_at, environment, suite_version, price, dataset_id, dataset_name, expires_at
+    created_at, queued_at, environment, suite_version, price, dataset_id, dataset_name, expires_at, name, tags,
+    note
 )
 VALUES (
     :run_id, :request_id, :username, :project_id, :benchmark, :model, :pool, :priority, :ordered, :scoring_method,
     'pending', 1, :created_at, :created_at, :environment, nullif(:suite_version, 0), :price, :dataset_id, :dataset_name,
-    :expires_at
+    :expires_at, :name, :tags, :note
 );
 
 -- name: read_run: Return a run
 SELECT * FROM run_rows WHERE run_id = :run_id;
+
+-- name: lock_run_labels: Return the name, tags and note of a run, and keep them before this transaction ends
+SELECT name, tags, note FROM runs WHERE run_id = :run_id FOR NO KEY UPDATE;
+
+-- name: set_run_labels: Change the name, tags and note of a run
+UPDATE runs SET name = :name, tags = :tags, note = :note WHERE run_id = :run_id;
 
 -- name: cancel_run: Cancel a run whose state allows it; repeatable with the same time
 UPDATE runs

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from proctor.values.names.run_labels import RunLabels
 from proctor.values.names.suite_name import versioned_name
 from proctor.values.priority import Priority
 from proctor.values.run import FINAL_STATES, RunCounts, RunId, RunState
@@ -86,6 +87,7 @@ class Run:
     expires_at: datetime | None = None
     is_closing: bool = False
     earlier_seconds: float = 0.0
+    labels: RunLabels = field(default_factory=RunLabels)
 
     @property
     def suite_name(self) -> str:

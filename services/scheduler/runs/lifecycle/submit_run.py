@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from proctor.values.names.model_name import split_model
+from proctor.values.names.run_labels import RunLabels
 from proctor.values.providers.base_urls import BaseUrl
 from proctor.values.providers.pool import Pool, pool_serving
 from proctor.values.run import RunId
@@ -16,6 +17,7 @@ from services.common.requests.request_fields import user_problem
 from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.lifecycle.run_labels import labels_problem, tidy
 from services.scheduler.runs.orders.errors import CannotComplete, CannotTruncate, Unsupported
 from services.scheduler.runs.orders.order_rules import first_problem
 from services.scheduler.runs.orders.provider_rules import refuse_unfit
@@ -43,6 +45,7 @@ class Submission:
     order: RunOrder
     user: str
     request_id: str = ""
+    labels: RunLabels = field(default_factory=RunLabels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ class SubmitRun:
         # Checks of the order alone come first: they need no store and name the field.
         refuse(first_problem(submission.order), of="order")
         refuse(user_problem(submission.user))
+        labels = tidy(submission.labels)
+        refuse(labels_problem(labels), of="labels")
         resolved = await self._resolved(self._named_in_full(submission.order))
         order = resolved.order
         pool = self._pool(order)
@@ -97,6 +102,7 @@ class SubmitRun:
             price=self.pricing.price_of(order.model, order.base_url, order.max_cost),
             dataset_name=resolved.dataset_name,
             expires_at=None if window is None else now + timedelta(seconds=window),
+            labels=labels,
         )
 
     def _named_in_full(self, order: RunOrder) -> RunOrder:

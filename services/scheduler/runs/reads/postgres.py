@@ -35,6 +35,8 @@ class PostgresRunLists:
             "dataset_id": wanted.dataset_id or None,
             "first_id": first_id,
             "last_id": last_id,
+            "name": wanted.name or None,
+            "tag": wanted.tag or None,
         }
         start = after or _BEFORE_ALL
 

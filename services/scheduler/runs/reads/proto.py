@@ -4,7 +4,9 @@ from dataclasses import replace
 from uuid import UUID
 
 from proctor.v1 import run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.generation import GenerationParams
+from proctor.values.names.run_labels import RunLabels
 from proctor.values.scoring import MetricUse
 from proctor.wire.convert import Codec
 from services.common.errors import InvalidPageToken
@@ -12,6 +14,7 @@ from services.common.requests.page_tokens import list_token, read_list_token
 from services.scheduler.audit.proto import change_to_proto
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.lifecycle.run_labels import LabelChange
 from services.scheduler.runs.orders.proto import ORDER
 from services.scheduler.runs.reads.run_list import RunCursor
 from services.scheduler.runs.reads.run_snapshot import RunProgress, RunSnapshot
@@ -28,6 +31,7 @@ _UNPAIRED = {
     "deadline",
 }
 _RUN = Codec(Run, run_pb2.Run, nested=(ORDER,), unpaired={*_UNPAIRED, "progress", "wait", "changes"})
+LABELS = Codec(RunLabels, run_pb2.RunLabels)
 _PROGRESS = Codec(RunProgress, run_pb2.RunProgress)
 # The name of the list in its page tokens.
 _RUNS = "runs"
@@ -55,8 +59,19 @@ def brief_to_proto(snapshot: RunSnapshot) -> run_pb2.Run:
     """One of many: without what may be long, so that a page of any runs fits into a message."""
     metrics = tuple(MetricUse(use.name) for use in snapshot.run.order.metrics)
     order = replace(snapshot.run.order, tasks=(), params=GenerationParams(), metrics=metrics, line_models=())
-    run = replace(snapshot.run, order=order, environment={})
+    labels = replace(snapshot.run.labels, note="")
+    run = replace(snapshot.run, order=order, environment={}, labels=labels)
     return snapshot_to_proto(replace(snapshot, run=run))
+
+
+def label_change(request: scheduler_pb2.LabelRunRequest) -> LabelChange:
+    return LabelChange(
+        name=request.name if request.HasField("name") else None,
+        note=request.note if request.HasField("note") else None,
+        tags=tuple(request.tags.tags) if request.HasField("tags") else None,
+        added_tags=tuple(request.added_tags),
+        removed_tags=tuple(request.removed_tags),
+    )
 
 
 def _wait_to_proto(wait: RunWait) -> run_pb2.RunWait:

@@ -13,6 +13,8 @@ WHERE (:state::text IS NULL OR state = :state)
     AND (:kind::text IS NULL OR (:kind = 'dataset' AND dataset_id IS NOT NULL) OR (:kind = 'suite' AND dataset_id IS NULL))
     AND (:dataset_id::text IS NULL OR (benchmark = :dataset_id AND dataset_id = :dataset_id))
     AND (:first_id::uuid IS NULL OR run_id BETWEEN :first_id AND :last_id)
+    AND (:name::text IS NULL OR (name <> '' AND strpos(lower(name), lower(:name)) > 0))
+    AND (:tag::text IS NULL OR (tags <> '{}' AND tags @> ARRAY[:tag]))
     -- A page begins inside the index, whatever its number. OFFSET would read all pages before it.
     AND (created_at, run_id) < (:before_created_at, :before_run_id)
 ORDER BY created_at DESC, run_id DESC
@@ -42,6 +44,8 @@ FROM (
         AND (:kind::text IS NULL OR (:kind = 'dataset' AND dataset_id IS NOT NULL) OR (:kind = 'suite' AND dataset_id IS NULL))
         AND (:dataset_id::text IS NULL OR (benchmark = :dataset_id AND dataset_id = :dataset_id))
         AND (:first_id::uuid IS NULL OR run_id BETWEEN :first_id AND :last_id)
+        AND (:name::text IS NULL OR (name <> '' AND strpos(lower(name), lower(:name)) > 0))
+        AND (:tag::text IS NULL OR (tags <> '{}' AND tags @> ARRAY[:tag]))
     LIMIT :most
 ) AS counted;
 

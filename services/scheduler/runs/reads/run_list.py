@@ -12,7 +12,7 @@ from services.scheduler.runs.lifecycle.run import Run
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Unset fields filter nothing. `id_prefix`: hexadecimal digits without dashes."""
+    """Unset fields filter nothing. `id_prefix`: hexadecimal digits without dashes; `name`: a part of one."""
 
     state: RunState | None = None
     benchmark: str = ""
@@ -21,6 +21,8 @@ class RunFilter:
     kind: RunKind | None = None
     dataset_id: str = ""
     id_prefix: str = ""
+    name: str = ""
+    tag: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from proctor.values.priority import Priority
-from proctor.values.run import RunCounts, RunId, RunKind, RunState
+from proctor.values.run import RunCounts, RunId, RunState
 from proctor.values.usage import TokenUsage
+from services.common.checked_fields import refuse
 from services.common.errors import RunNotFound
 from services.scheduler.audit.audit_record import Author
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
@@ -18,9 +19,11 @@ from services.scheduler.runs.admission.run_estimate import CompletedRun
 from services.scheduler.runs.admission.run_slots import SlotChanges, assign_slots, slot_of, slot_request_of
 from services.scheduler.runs.lifecycle import errors
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunFinish, may_become
+from services.scheduler.runs.lifecycle.run_labels import LabelChange, labels_problem
 from services.scheduler.runs.reads.run_list import PastUsage, RunCursor, RunFilter, RunPage
 from tests.fakes.scheduler.memory import shards as memory_shards
 from tests.fakes.scheduler.memory.limits import InMemoryLimits
+from tests.fakes.scheduler.memory.run_filters import matches
 from tests.fakes.scheduler.memory.shards import StoredShard
 from tests.fakes.scheduler.surroundings import slot_seconds
 
@@ -74,7 +77,7 @@ class InMemoryRuns:
 
     async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> RunPage:
         newest = sorted(self.runs.values(), key=lambda run: (run.created_at, run.run_id), reverse=True)
-        matching = [run for run in newest if _matches(run, wanted)]
+        matching = [run for run in newest if matches(run, wanted)]
         behind = [
             run
             for run in matching
@@ -92,6 +95,12 @@ class InMemoryRuns:
         if not may_become(run.state, RunState.CANCELLED):
             return None
         return self._put(replace(run, state=RunState.CANCELLED, finished_at=now, is_closing=False))
+
+    async def label(self, run_id: RunId, change: LabelChange, _: Author) -> None:
+        run = await self.get(run_id)
+        labels = change.of(run.labels)
+        refuse(labels_problem(labels))
+        self._put(replace(run, labels=labels))
 
     async def requeue(self, run_id: RunId, author: Author) -> Run | None:
         now = author.at
@@ -377,18 +386,6 @@ class InMemoryRuns:
         stored = self.shards.get(run.run_id, {}).values()
         found = [entry.shard for entry in stored if entry.state == state and entry.epoch == run.epoch]
         return sorted(found, key=lambda shard: shard.number)
-
-
-def _matches(run: Run, wanted: RunFilter) -> bool:
-    return (
-        wanted.state in (None, run.state)
-        and wanted.benchmark in ("", run.order.benchmark)
-        and wanted.model in ("", run.order.model)
-        and wanted.project_id in (None, run.order.project_id)
-        and wanted.kind in (None, RunKind.DATASET if run.order.dataset_id else RunKind.SUITE)
-        and wanted.dataset_id in ("", run.order.dataset_id)
-        and run.run_id.replace("-", "").startswith(wanted.id_prefix)
-    )
 
 
 def _with_counts(run: Run, counts: RunCounts | None, *, is_closed: bool) -> Run:

@@ -66,6 +66,25 @@ async def test_deleted_file_leaves_the_name_of_who_deleted_it(harness: BatchHarn
     assert (change.user, change.action, change.kind, change.detail) == ("ann", "delete", "file", "mine.jsonl")
 
 
+async def test_labels_are_kept_and_listed_as_a_change(harness: BatchHarness) -> None:
+    run_id = (await created(harness)).run_id
+    tags = scheduler_pb2.RunTags(tags=["ci"])
+    change = scheduler_pb2.LabelRunRequest(run_id=run_id, name="nightly", note="x\ny", tags=tags)
+    for _ in range(2):
+        labelled = await harness.runs.LabelRun(change, metadata=OWNER)
+        assert (labelled.run.labels.name, labelled.run.labels.note) == ("nightly", "x\ny")
+    listed = await harness.runs.ListRuns(scheduler_pb2.ListRunsRequest(name="NIGHT", tag="ci"))
+    assert [(run.run_id, run.labels.name, [*run.labels.tags], run.labels.note) for run in listed.runs] == [
+        (run_id, "nightly", ["ci"], "")
+    ]
+    [made] = (
+        await harness.changes.ListChanges(change_service_pb2.ListChangesRequest(object_id=run_id))
+    ).changes
+    assert (made.user, made.action, made.detail) == ("ann", "label", "name: nightly; tags: ci; note: x y")
+    with pytest.raises(grpc.aio.AioRpcError, match="belongs to ann"):
+        await harness.runs.LabelRun(change, metadata=OTHER)
+
+
 async def test_what_is_refused_is_no_change(harness: BatchHarness) -> None:
     run_id = (await created(harness)).run_id
     with pytest.raises(grpc.aio.AioRpcError, match="belongs to ann"):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from proctor.cli.runs.order import OrderOptions, order_of, refuse_out_of_range
+from proctor.cli.runs.order import OrderOptions, labels_of, order_of, refuse_out_of_range
 from proctor.client.errors import Refused
 from proctor.v1 import run_pb2
 
@@ -23,6 +23,12 @@ def test_what_is_not_given_stays_unset() -> None:
     assert not order.HasField("params")
     assert order.scoring_method == run_pb2.SCORING_METHOD_UNSPECIFIED
     assert order.prompt_form == run_pb2.PROMPT_FORM_UNSPECIFIED
+
+
+def test_name_tags_and_note_stand_beside_the_order() -> None:
+    given = options(name="nightly", tag=["ci", "b"], note="x")
+    assert labels_of(given) == run_pb2.RunLabels(name="nightly", tags=["ci", "b"], note="x")
+    assert order_of(given) == order_of(options())
 
 
 def test_everything_given_is_in_the_order() -> None:
