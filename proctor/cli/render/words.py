@@ -79,7 +79,8 @@ def phase(run: run_pb2.Run) -> str:
     """The phase; for a waiting run the reason."""
     if run.state == run_pb2.RUN_STATE_PENDING and run.HasField("wait"):
         reason = f"waiting, number {run.wait.position} in the queue: {run.wait.blocked_by}"
-        start = expected_start(run.wait)
+        # Of a run that starts at once the reason says so.
+        start = expected_start(run.wait) if run.wait.estimated_seconds else ""
         return f"{reason}; starts in {start}" if start else reason
     if run.state in (run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED):
         return state_word(run.state)

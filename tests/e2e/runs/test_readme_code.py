@@ -51,13 +51,12 @@ async def test_batch_by_the_official_client(
     stack: StackHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [script] = [each for each in SCRIPTS if "OpenAI(" in each]
-    body = {"model": MODEL, "messages": [{"role": "user", "content": "KEY=w1"}]}
-    line = {"custom_id": "r1", "method": "POST", "url": "/v1/chat/completions", "body": body}
-    (tmp_path / "lines.jsonl").write_text(json.dumps(line))
+    [line] = re.findall(r"^echo '(.*)' > lines\.jsonl$", README, re.MULTILINE)
+    (tmp_path / "lines.jsonl").write_text(of_stack(line, stack))
     monkeypatch.chdir(tmp_path)
     await asyncio.to_thread(exec, compiled(of_stack(script, stack)), {})
     [answer] = capsys.readouterr().out.strip().splitlines()
-    assert json.loads(answer)["custom_id"] == "r1"
+    assert json.loads(answer)["custom_id"] == "1"
 
 
 async def test_cell_of_a_notebook_orders_waits_and_compares(

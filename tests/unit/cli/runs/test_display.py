@@ -128,6 +128,8 @@ def test_waiting_run_says_why() -> None:
     run = run_pb2.Run(state=run_pb2.RUN_STATE_PENDING)
     run.wait.position, run.wait.blocked_by = 2, "3 runs are running"
     assert progress_line(run) == "waiting, number 2 in the queue: 3 runs are running"
+    run.wait.estimated_seconds, run.wait.estimated_low_seconds, run.wait.estimated_high_seconds = 0, 0, 0
+    assert progress_line(run) == "waiting, number 2 in the queue: 3 runs are running"
     run.wait.estimated_seconds, run.wait.estimated_low_seconds, run.wait.estimated_high_seconds = 90, 45, 180
     assert (
         progress_line(run)
