@@ -105,7 +105,7 @@ def start_process(
     # Imported objects live as long as the process, so garbage collections leave them out.
     gc.freeze()
     gc.set_threshold(COLLECTED_OBJECTS)
-    # `__main__` of a service imports without collections.
+    # `start_lean` turned them off.
     gc.enable()
     stop_seconds = settings.shutdown_delay_seconds + max(settings.drain_seconds, _MIN_STOP_SECONDS)
     running = run_service(

@@ -1,11 +1,11 @@
 """Starts the gateway."""
 
-import gc
 import sys
 
+from services.common.processes.lean_start import start_lean
+
 if __name__ == "__main__":
-    # Nothing that an import makes is garbage: collections would be an eighth of the start.
-    gc.disable()
+    start_lean(has_nats=False)
 
 from services.common.process import start_process
 from services.gateway.settings import GatewaySettings

@@ -1,11 +1,11 @@
 """Starts results; with the argument `migrate` it only brings the schema up to date."""
 
-import gc
 import sys
 
+from services.common.processes.lean_start import start_lean
+
 if __name__ == "__main__":
-    # Nothing that an import makes is garbage: collections would be an eighth of the start.
-    gc.disable()
+    start_lean()
 
 from services.common.migrations import MIGRATE, start_migration
 from services.common.process import start_process
