@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Sequence
 from posixpath import normpath
 
 from proctor.values.rollout import DEFAULT_TESTS_FOLDER, RolloutLimits, RolloutStep, RolloutTask, VerifierKind
@@ -22,6 +23,7 @@ from services.scheduler.rollouts.tasks.harbor_verifier import (
     read_artifacts,
     read_verifier,
 )
+from services.scheduler.rollouts.tasks.named_folders import named_folders
 from services.scheduler.rollouts.tasks.task_folder import TaskFolder, bundle_of
 
 CONFIG = "task.toml"
@@ -31,6 +33,8 @@ _MIB, _GIB = 1024**2, 1024**3
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])i?B?", re.IGNORECASE)
 _UNITS = {"K": 1024, "M": _MIB, "G": _GIB, "T": 1024 * _GIB}
 _MAX_SIZE = 1024**5
+_INSTRUCTION = re.compile(r"(?:steps/[^/]+/)?instruction\.md")
+_TESTS = re.compile(r"(?:steps/[^/]+/)?tests/")
 _COMPOSE = ("environment/docker-compose", "environment/compose.")
 _ROOT_KEYS = ("schema_version", "version", "source", "artifacts", "multi_step_reward_strategy", "task")
 _TABLES = ("metadata", "agent", "verifier", "solution", "environment", "steps")
@@ -51,8 +55,8 @@ def read_harbor(folder: TaskFolder, ordered_image: str = "") -> RolloutTask:
     _refuse_unsupported(folder, config, environment)
     named_image = ordered_image or checked_image(environment, "docker_image")
     image = DockerfileFacts() if named_image else _image(folder)
-    placed = _placed(environment, image)
     judged = read_verifier(folder, verifier)
+    placed = _placed(environment, image, _named(folder))
     steps = read_steps(folder, config, placed)
     if not steps and not judged.image and TEST_PROGRAM not in judged.tests:
         raise InvalidTask(folder.name, "tests", f"{TEST_PROGRAM} is missing.")
@@ -161,14 +165,21 @@ def _image(folder: TaskFolder) -> DockerfileFacts:
     return read_dockerfile(folder.name, folder.text("environment/Dockerfile"), files)
 
 
-def _placed(environment: Fields, image: DockerfileFacts) -> PlacedFiles:
+def _named(folder: TaskFolder) -> Sequence[str]:
+    """Folders that the instructions and the tests name, those of all steps."""
+    texts = [path for path in folder.files if _INSTRUCTION.fullmatch(path)]
+    tests = {path: file for path, file in folder.files.items() if _TESTS.match(path)}
+    return [*named_folders("\n".join(map(folder.text, texts)), tests)]
+
+
+def _placed(environment: Fields, image: DockerfileFacts, named: Sequence[str]) -> PlacedFiles:
     """A container without a working folder starts in the root, which is not a folder to collect."""
     cwd = normpath(environment.text("workdir", image.workdir))
     if not cwd.startswith("/"):
         raise environment.problem("workdir", "it must be an absolute path.")
     if cwd not in ("/", "//") and is_closed(cwd):
         raise environment.problem("workdir", f"the working folder {cwd} is one of the system's.")
-    return place(image, cwd)
+    return place(image, cwd, named)
 
 
 def _bytes(fields: Fields, in_mib: str, as_text: str, default: int) -> int:

@@ -1,5 +1,7 @@
 """Task folders of Terminal-Bench 1: task.yaml, Dockerfile, run-tests.sh, tests/ and solution.sh."""
 
+from collections.abc import Sequence
+
 import yaml
 
 from proctor.values.rollout import DEFAULT_TESTS_FOLDER, RolloutLimits, RolloutTask, VerifierKind
@@ -7,6 +9,7 @@ from services.scheduler.rollouts.tasks.dockerfiles.placed_files import PlacedFil
 from services.scheduler.rollouts.tasks.dockerfiles.read_dockerfile import DockerfileFacts, read_dockerfile
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsupportedTask
 from services.scheduler.rollouts.tasks.fields import Fields
+from services.scheduler.rollouts.tasks.named_folders import named_folders
 from services.scheduler.rollouts.tasks.task_folder import FolderFile, TaskFolder, bundle_of
 
 CONFIG = "task.yaml"
@@ -48,11 +51,12 @@ def read_terminal_bench(folder: TaskFolder, ordered_image: str = "") -> RolloutT
             advice="Tests run in a second sandbox, which no process of the agent reaches.",
         )
     _refuse_services(folder)
-    placed = _placed(folder, is_read=not ordered_image)
     tests = {**folder.below("tests"), "run-tests.sh": FolderFile(folder.text("run-tests.sh").encode())}
+    instruction = config.text("instruction")
+    placed = _placed(folder, [*named_folders(instruction, tests)], is_read=not ordered_image)
     return RolloutTask(
         task_id=folder.name,
-        instruction=config.text("instruction"),
+        instruction=instruction,
         verifier=VerifierKind.PYTEST_SUMMARY if parser == _PYTEST else VerifierKind.REWARD_FILE,
         workdir=placed.workdir,
         cwd=placed.cwd,
@@ -79,14 +83,14 @@ def read_terminal_bench(folder: TaskFolder, ordered_image: str = "") -> RolloutT
     )
 
 
-def _placed(folder: TaskFolder, *, is_read: bool) -> PlacedFiles:
+def _placed(folder: TaskFolder, named: Sequence[str], *, is_read: bool) -> PlacedFiles:
     image = DockerfileFacts()
     if "Dockerfile" in folder.files and is_read:
         image = read_dockerfile(folder.name, folder.text("Dockerfile"), folder.files)
     if image.workdir != "/" and is_closed(image.workdir):
         problem = f"the working folder {image.workdir} is one of the system's."
         raise InvalidTask(folder.name, "Dockerfile", problem, "WORKDIR")
-    return place(image, image.workdir)
+    return place(image, image.workdir, named)
 
 
 def _test_command(parser: str) -> tuple[str, ...]:

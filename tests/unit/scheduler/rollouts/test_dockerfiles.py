@@ -223,6 +223,8 @@ def test_what_is_not_read_is_refused_by_name(text: str, says: str) -> None:
         ("COPY data.txt /data/x/y\nCOPY data.txt /var/log/z/", ("/app", "/app", ("/data", "/var/log"))),
         ("COPY data.txt /usr/local/bin/x\nCOPY b.txt /opt/runner/bin/x", ("/app", "/app", ())),
         ("RUN mkdir -p /srv/a /srv/a/b", ("/app", "/app", ("/srv/a",))),
+        ("ENV D=/srv/a\nRUN mkdir -p ${D}/b && cd $D && touch c", ("/app", "/app", ("/srv/a",))),
+        ("RUN cd $ABSENT && touch c", ("/app", "/app", ())),
         ("WORKDIR /tmp/x\nRUN touch /tmp/y", ("/tmp", "/tmp/x", ("/app",))),
     ],
 )
@@ -232,6 +234,15 @@ def test_files_lie_in_the_working_folder_or_in_folders_beside_it(
     facts = read(text)
     placed = place(facts, facts.workdir)
     assert (placed.workdir, placed.cwd, placed.folders) == places
+
+
+@pytest.mark.parametrize(
+    ("image", "place"),
+    [("ghcr.io/laude-institute/t-bench/ubuntu-24-04:1", "/app/data.txt"), ("ubuntu", "/data.txt")],
+)
+def test_images_of_terminal_bench_begin_in_a_folder(image: str, place: str) -> None:
+    facts = read_dockerfile("a", f"FROM {image}\nCOPY data.txt ./\n", {"data.txt": FolderFile(b"data")})
+    assert list(facts.files) == [place]
 
 
 def test_folders_of_the_machine_are_named() -> None:

@@ -1,7 +1,7 @@
 """The places of a Dockerfile's files in a sandbox: the working folder, which is collected, and others."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from posixpath import commonpath, dirname
 
@@ -18,6 +18,8 @@ _CLOSED = frozenset({"/", "/etc", "/opt"})
 _OWN = SYSTEM | {"logs", "tests"}
 _RUNNER = "/opt/runner"
 _ROOT_HOME = "/root"
+# That of the sandbox's user: what an agent leaves there would steer the tests.
+_HOME = "/home"
 _SHOWN = 5
 
 
@@ -48,13 +50,17 @@ def is_closed(folder: str) -> bool:
     return folder in _CLOSED or folder.split("/")[1] in _OWN or f"{folder}/".startswith(f"{_RUNNER}/")
 
 
-def place(facts: DockerfileFacts, cwd: str) -> PlacedFiles:
-    """`cwd` is the root where the task names none: then it is where most files are."""
+def place(facts: DockerfileFacts, cwd: str, named: Collection[str] = ()) -> PlacedFiles:
+    """`cwd` is the root where the task names none: then it is where most files are.
+
+    `named` are more folders whose files are judged; they begin empty.
+    """
     open_folders = [each for each in (*map(dirname, facts.files), *facts.folders) if not is_closed(each)]
     if cwd in ("/", "//"):
         counted = Counter(map(_folder_of, open_folders)).most_common(1)
         cwd = counted[0][0] if counted else DEFAULT_FOLDER
     workdir = cwd
+    open_folders += [each for each in named if not is_closed(each) and each != _HOME]
     for folder in sorted(set(open_folders)):
         common = commonpath((workdir, folder))
         if common == folder or (common not in _OF_MANY and common != "/"):

@@ -25,7 +25,7 @@ from services.scheduler.rollouts.tasks.dockerfiles.instruction import (
 )
 from services.scheduler.rollouts.tasks.dockerfiles.pip_install import PipInstall, listed_packages
 from services.scheduler.rollouts.tasks.dockerfiles.run_steps import ChosenRun, choose
-from services.scheduler.rollouts.tasks.dockerfiles.stage import Stage
+from services.scheduler.rollouts.tasks.dockerfiles.stage import Stage, begins_in
 from services.scheduler.rollouts.tasks.dockerfiles.variables import BadWord, Variables
 from services.scheduler.rollouts.tasks.errors import InvalidTask
 from services.scheduler.rollouts.tasks.task_folder import Files, FolderFile
@@ -154,7 +154,9 @@ class _Build:
         earlier = self._found_stage(words[0])
         if not earlier:
             self._images.append(words[0])
-        self._stages.append(earlier.next_stage(name) if earlier else Stage(name, words[0]))
+        self._stages.append(
+            earlier.next_stage(name) if earlier else Stage(name, words[0], begins_in(words[0]))
+        )
 
     def _found_stage(self, name: str) -> Stage | None:
         """By its name, or its number where it has none. The latest of a name counts."""
@@ -196,7 +198,7 @@ class _Build:
         if is_plain and program[0].endswith(("python", "python3")):
             chosen = ChosenRun(script)
         else:
-            chosen = choose(script, stage.workdir)
+            chosen = choose(script, stage.workdir, {**stage.arguments, **stage.environment})
         for install in chosen.installs:
             self._install(install)
         if not is_plain or not chosen.script:

@@ -1,8 +1,8 @@
 """Chooses the parts of a RUN that a sandbox without a network and without root can execute."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from posixpath import join, normpath
 
 from services.scheduler.rollouts.tasks.dockerfiles.pip_install import PipInstall, read_pip_install
@@ -31,6 +31,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _REDIRECTED = re.compile(r"(?:^|[^<>&\d])\d?>{1,2}\|?\s*([^\s;&|<>()]+)")
 # A quoted text, an escaped character, a comment, an operator, or any character.
 _TOKEN = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|(?<!\S)#[^\n]+|&&|.", re.DOTALL)
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _MAKE_FOLDERS, _MAKE_FILES = frozenset({"mkdir"}), frozenset({"touch", "tee", "truncate"})
 _TO_LAST = frozenset({"cp", "mv", "ln", "install"})
 # The machine's own in every sandbox.
@@ -52,18 +53,26 @@ class ChosenRun:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A command, or several with pipes or `||` between them, and the operator before it."""
+    """A command, or several with pipes or `||` between them, and the operator before it.
+
+    `known` is its text with the variables that the Dockerfile sets.
+    """
 
     operator: str
     text: str
+    known: str = ""
 
 
-def choose(script: str, cwd: str) -> ChosenRun:
-    """A script with structure is executed as a whole or not at all."""
-    parts = list(_parts(script))
+def choose(script: str, cwd: str, variables: Mapping[str, str] | None = None) -> ChosenRun:
+    """A script with structure is executed as a whole or not at all.
+
+    `variables` show which folders it writes to; the script itself keeps them.
+    """
+    known = {name: value for name, value in (variables or {}).items() if re.fullmatch(r"[\w./@:+-]+", value)}
+    parts = [replace(part, known=_put_in(part.text, known)) for part in _parts(script)]
     if any(set(_names(part.text)) & _WORDS_OF_SHELL or "(" in _bare(part.text) for part in parts):
-        if all(_can_run(part.text, cwd) for part in parts):
-            written = [folder for part in parts for folder in _written(part.text, cwd)]
+        if all(_can_run(part.known, cwd) for part in parts):
+            written = [folder for part in parts for folder in _written(part.known, cwd)]
             return ChosenRun(script.strip(), (), written)
         return ChosenRun("", (_short(script),))
     kept: list[_Part] = []
@@ -72,12 +81,12 @@ def choose(script: str, cwd: str) -> ChosenRun:
     installs: list[PipInstall] = []
     place = cwd
     for part in parts:
-        words = _bare(part.text).split()
-        if words[:1] == ["cd"] and len(words) > 1:
+        words = _bare(part.known).split()
+        if words[:1] == ["cd"] and len(words) > 1 and "$" not in words[1]:
             place = normpath(join(place, words[1].strip("\"'")))
-        if _can_run(part.text, place):
+        if _can_run(part.known, place):
             kept.append(part)
-            folders += _written(part.text, place)
+            folders += _written(part.known, place)
         elif install := read_pip_install(part.text, place):
             installs.append(install)
         else:
@@ -86,6 +95,10 @@ def choose(script: str, cwd: str) -> ChosenRun:
         return ChosenRun("", left_out, installs=installs)
     joined = "".join(f"{part.operator if number else ''} {part.text}" for number, part in enumerate(kept))
     return ChosenRun(joined.strip(), left_out, folders, installs)
+
+
+def _put_in(text: str, variables: Mapping[str, str]) -> str:
+    return _VARIABLE.sub(lambda found: variables.get(found[1] or found[2], found[0]), text)
 
 
 def _can_run(text: str, cwd: str) -> bool:

@@ -1,5 +1,6 @@
 """A stage of a build: the files, folders and variables that its instructions have made so far."""
 
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,13 @@ IMAGE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CLOSED = ("/", "/etc", "/opt")
 # Folders that every image has.
 _THERE = ("/", "/etc", "/home", "/mnt", "/opt", "/root", "/srv", "/tmp", "/usr", "/usr/local/bin", "/var")  # noqa: S108  # inside
+# Images that begin in a folder of their own: those of Terminal-Bench's tasks.
+_BEGIN_IN = {re.compile(r"(?:^|/)t-bench/"): "/app"}
+
+
+def begins_in(image: str) -> str:
+    """The working folder that a Dockerfile inherits; the root, as of most images, where it is not known."""
+    return next((folder for pattern, folder in _BEGIN_IN.items() if pattern.search(image)), "/")
 
 
 @dataclass(slots=True)
