@@ -18,7 +18,9 @@ _UNPACK = '[ -d "$1" ] || mkdir -p -- "$1" && exec tar -x -f - -C "$1" -o'
 # does not read the variable.
 # A folder that its owner has closed is opened.
 _OPEN = '[ -r "$1" ] && [ -x "$1" ] || chmod u+rwx "$1"; '
-_PACK = f'{_OPEN}TAR_OPTIONS="--sort=name --ignore-failed-read" exec tar -c -f - -C "$1" . 2>/dev/null'
+# A folder above it may have been moved, and a link be in its place.
+_ITSELF = '[ "$(cd -P -- "$1" && pwd)" = "$1" ] || exit 4; '
+_PACK = 'TAR_OPTIONS="--sort=name --ignore-failed-read" exec tar -c -f - -C "$1" . 2>/dev/null'
 
 
 class RunsCommands(Protocol):
@@ -39,9 +41,13 @@ async def put_files(sandbox: RunsCommands, path: str, tar: bytes) -> None:
         raise FilesRefused(path=path, problem=_first_line(result) or result.ended.value)
 
 
-async def get_files(sandbox: RunsCommands, path: str, into: BinaryIO, limits: TarLimits) -> None:
+async def get_files(
+    sandbox: RunsCommands, path: str, into: BinaryIO, limits: TarLimits, *, may_be_link: bool = True
+) -> None:
+    """`may_be_link`: an image may have a link in the path."""
     kept, start = SpooledOutput(into, limits.stream_bytes), into.tell()
-    command = Command(("sh", "-c", _PACK, "sh", path), "/", timeout_seconds=_SECONDS)
+    script = f"{_OPEN}{'' if may_be_link else _ITSELF}{_PACK}"
+    command = Command(("sh", "-c", script, "sh", path), "/", timeout_seconds=_SECONDS)
     result = await sandbox.run_into(command, kept)
     _check_started(result)
     if kept.total > limits.stream_bytes:

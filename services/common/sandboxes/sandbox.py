@@ -19,7 +19,9 @@ class Network(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """`disk_bytes` is for each writable folder; `files` are inodes, over all writable folders."""
+    """`disk_bytes` is for each writable folder, and for all plain ones together; `files` are inodes, over
+    all writable folders.
+    """
 
     cpus: float = 1.0
     memory_bytes: int = 512 * _MIB
@@ -40,6 +42,9 @@ class SandboxSpec:
     `shows_image`: `workdir` alone hides what the image has, so there are no writable /home and /tmp.
 
     `is_read_only`: no folder inside can be written to; for the engine of processes alone.
+
+    `plain` are those of `writable` that the engine of processes makes as folders of a root that is writable
+    too, as in a container: commands may move them, and write beside them. The others are mounts.
     """
 
     workdir: str = "/work"
@@ -53,6 +58,7 @@ class SandboxSpec:
     shown: tuple[tuple[str, str], ...] = ()
     shows_image: bool = False
     is_read_only: bool = False
+    plain: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -332,7 +332,7 @@ def _sandbox_spec(
     elif program is not None:
         own.append(PLACE)
         size = 2 * program.size_bytes
-        memory, disk = memory + size, max(disk, size)
+        memory, disk = memory + size, disk + size
     return SandboxSpec(
         workdir=task.workdir,
         writable=(*task.folders, *own),
@@ -345,4 +345,6 @@ def _sandbox_spec(
         + sum(step.verifier_seconds + SETUP_SECONDS for step in task.steps)
         + (limits.verifier_seconds if _is_same(rollout_spec) else 0.0),
         shown=shown,
+        # Where tests judge in it, the agent must not move the folders of their runner.
+        plain=() if _is_same(rollout_spec) else tuple(own),
     )

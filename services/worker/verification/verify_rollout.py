@@ -269,16 +269,17 @@ def _ready(task: RolloutTask, files: bytes) -> bytes:
 
 
 def _spec(task: RolloutTask, packages: ImagePackages, wheels_bytes: int) -> SandboxSpec:
-    limits = task.limits
-    disk = max(limits.disk_bytes, _UNPACKED * wheels_bytes)
+    limits, unpacked = task.limits, _UNPACKED * wheels_bytes
+    # An image of the verifier's own holds the tests, which a writable folder would hide.
+    own = (*((task.tests_folder,) if task.tests else ()), RUNNER, "/logs")
     return SandboxSpec(
         workdir=task.workdir,
-        # An image of the verifier's own holds the tests, which a writable folder would hide.
-        writable=(*task.folders, *((task.tests_folder,) if task.tests else ()), RUNNER, "/logs"),
+        writable=(*task.folders, *own),
         image=task.verifier_image or task.image,
-        limits=SandboxLimits(limits.cpus, limits.memory_bytes, disk, MAX_PROCESSES),
+        limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes + unpacked, MAX_PROCESSES),
         lifetime_seconds=limits.verifier_seconds + 300.0,
         shown=packages.shown,
+        plain=own,
     )
 
 

@@ -77,7 +77,10 @@ class BubblewrapEngine:
         request = {
             "do": "open",
             "program": self.program,
-            "writable": list(dict.fromkeys((spec.workdir, *spec.writable))),
+            "writable": list(
+                dict.fromkeys((spec.workdir, *(each for each in spec.writable if each not in spec.plain)))
+            ),
+            "plain": [each for each in spec.plain if each != spec.workdir],
             "read_only": [list(pair) for pair in (*self.read_only, *spec.shown)],
             "is_read_only": spec.is_read_only,
             "lifetime_seconds": spec.lifetime_seconds,

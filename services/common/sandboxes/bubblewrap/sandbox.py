@@ -90,7 +90,7 @@ class BubblewrapSandbox:
         await put_files(self, path, tar)
 
     async def get(self, path: str, into: BinaryIO, limits: TarLimits) -> None:
-        await get_files(self, path, into, limits)
+        await get_files(self, path, into, limits, may_be_link=False)
 
     async def stop_processes(self) -> None:
         await self._ask({"do": "kill"})

@@ -323,6 +323,36 @@ async def test_an_image_is_refused_by_an_engine_without_images(engine: SandboxEn
         await engine.open(SandboxSpec(image="python:3.12"))
 
 
+# Folders beside the working folder are plain ones, which move; what is the machine's stays.
+_AS_IN_A_CONTAINER = """
+mkdir /data /root/x && touch /new /opt/y /home/z /logs/kept
+mv /logs /tmp/aside && mv /tmp/aside /logs && ls /logs
+[ "$(stat -c %d /logs /tmp /opt / | sort -u | wc -l)" = 1 ] && echo one
+for folder in /usr /usr/bin /bin /etc /dev /proc/sys/kernel; do touch $folder/planted && echo $folder; done
+for mount in /bin /lib /etc /usr /work; do mv $mount /moved && echo $mount; done
+head -c 40000000 /dev/zero > /opt/large || echo full
+"""
+
+
+@pytest.mark.parametrize("engine", PROCESS_ENGINES, indirect=True)
+async def test_plain_folders_are_of_a_root_that_is_writable(engine: SandboxEngine) -> None:
+    opened = await engine.open(replace(SMALL, writable=("/logs",), plain=("/logs",)))
+    result = await opened.run(Command(("sh", "-c", f"exec 2>/dev/null\n{_AS_IN_A_CONTAINER}")))
+    after = await opened.run(Command(("touch", "/work/usable")))
+    await opened.close()
+    assert (result.text, after.exit_code) == ("kept\none\nfull\n", 0)
+
+
+@pytest.mark.parametrize("engine", PROCESS_ENGINES, indirect=True)
+async def test_a_link_in_the_place_of_a_folder_is_not_taken(engine: SandboxEngine) -> None:
+    opened = await engine.open(replace(SMALL, workdir="/deep/work", writable=("/logs",), plain=("/logs",)))
+    moved = await opened.run(Command(("sh", "-c", "mkdir /o /o/work && mv /deep /d && ln -s /o /deep"), "/"))
+    with pytest.raises(FilesRefused):
+        await opened.get("/deep/work", io.BytesIO(), TarLimits())
+    await opened.close()
+    assert moved.is_success
+
+
 async def test_a_folder_of_its_own_is_the_working_folder(engine: SandboxEngine) -> None:
     opened = await engine.open(replace(SMALL, workdir="/app", writable=("/logs", "/app")))
     result = await opened.run(Command(("sh", "-c", "pwd; touch /app/x /logs/x && ls -d /app /logs")))

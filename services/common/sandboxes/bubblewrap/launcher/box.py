@@ -23,6 +23,8 @@ _WITH_CHILD = "while :; do sleep 2147483; done"
 _WITHOUT_CHILD = "exec env --ignore-signal=CHLD sleep 2147483647"
 # They are in memory, as are the writable ones that are ordered.
 OWN_FOLDERS = ("/tmp", "/home", "/dev/shm")  # noqa: S108  # inside
+# Beside those of a writable root, as in an image.
+_OF_ROOT = ("/home", "/mnt", "/opt", "/root", "/srv", "/var/log", "/var/tmp")  # noqa: S108  # inside
 # A start takes some ten milliseconds; on a machine without memory it may hang.
 _START_SECONDS = 10.0
 _MIB = 1024**2
@@ -48,7 +50,8 @@ class Box:
     group: Group | None
     limits: dict[str, Any]
     ends_at: float
-    writable: list[str]
+    mounts: list[str]
+    """Folders in memory. Nothing inside can replace them."""
     is_watched: bool = False
     is_ending: bool = False
 
@@ -95,9 +98,7 @@ def open_box(number: int, request: dict[str, Any], group: Group | None, program:
         pidfd = os.pidfd_open(first)
         held = (number, uid, first, holder, pidfd, user_namespace, group)
         is_open = True
-        return Box(
-            *held, request["limits"], ends_at, list(dict.fromkeys((*request["writable"], *OWN_FOLDERS)))
-        )
+        return Box(*held, request["limits"], ends_at, _mounts(request))
     finally:
         if not is_open:
             # Its first process dies with it (`--die-with-parent`).
@@ -105,6 +106,11 @@ def open_box(number: int, request: dict[str, Any], group: Group | None, program:
             os.waitpid(holder, 0)
         for file in (info[0], block[1], output[0], errors):
             os.close(file)
+
+
+def _mounts(request: dict[str, Any]) -> list[str]:
+    own = ("/", "/dev/shm") if request["plain"] else OWN_FOLDERS  # noqa: S108  # inside
+    return list(dict.fromkeys((*request["writable"], *own)))
 
 
 def _read(file: int, deadline: float, minimum: int = 1) -> bytes:
@@ -212,10 +218,15 @@ def _arguments(request: dict[str, Any], given: Sequence[int]) -> Iterator[str]:
     yield from ("--unshare-cgroup-try", "--disable-userns", "--uid", str(USER), "--gid", str(USER))
     yield from ("--hostname", "sandbox", "--as-pid-1", "--die-with-parent", "--new-session")
     yield from ("--cap-drop", "ALL", "--clearenv", "--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin")
+    has_root = bool(request["plain"])
+    if has_root:
+        yield from _in_memory("/", limits["disk_bytes"])
     yield from ("--ro-bind", "/usr", "/usr")
     for name in ("bin", "sbin", "lib", "lib64"):
-        yield from ("--symlink", f"usr/{name}", f"/{name}")
-    yield from ("--perms", "0755", "--dir", "/etc")
+        # A link in a root that is writable could be replaced.
+        bound = ("--ro-bind-try", f"/usr/{name}", f"/{name}")
+        yield from bound if has_root else ("--symlink", f"usr/{name}", f"/{name}")
+    yield from _in_memory("/etc", _MIB) if has_root else ("--perms", "0755", "--dir", "/etc")
     for name in ("alternatives", "ld.so.cache"):
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
     for file, name in ((passwd, "passwd"), (group, "group"), (hosts, "hosts")):
@@ -225,11 +236,26 @@ def _arguments(request: dict[str, Any], given: Sequence[int]) -> Iterator[str]:
     yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev")
     yield from ("--size", str(16 * _MIB), "--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108  # inside
     yield from ("--remount-ro", "/dev", "--ro-bind", "/dev/null", "/proc/cmdline", "--dir", "/run")
-    yield from ("--size", str(64 * _MIB), "--perms", "1777", "--tmpfs", "/tmp")  # noqa: S108  # inside
-    yield from ("--size", str(16 * _MIB), "--perms", "0755", "--tmpfs", "/home")
+    yield from _folders(request)
+    yield from ("--chdir", request["writable"][0], "--remount-ro", "/etc" if has_root else "/")
+
+
+def _folders(request: dict[str, Any]) -> Iterator[str]:
+    """Those that may be written to, beside `/dev/shm`."""
+    size = request["limits"]["disk_bytes"]
+    if not request["plain"]:
+        yield from _in_memory("/tmp", 64 * _MIB, "1777")  # noqa: S108  # inside
+        yield from _in_memory("/home", 16 * _MIB)
     for folder in request["writable"]:
-        yield from ("--size", str(limits["disk_bytes"]), "--perms", "0755", "--tmpfs", folder)
+        yield from _in_memory(folder, size)
+    if request["plain"]:
+        yield from ("--perms", "1777", "--dir", "/tmp")  # noqa: S108  # inside
+        for folder in (*_OF_ROOT, *request["plain"]):
+            yield from ("--perms", "0755", "--dir", folder)
     if request["is_read_only"]:
-        for folder in dict.fromkeys((*OWN_FOLDERS, *request["writable"])):
+        for folder in _mounts(request):
             yield from ("--remount-ro", folder)
-    yield from ("--chdir", request["writable"][0], "--remount-ro", "/")
+
+
+def _in_memory(folder: str, size: int, mode: str = "0755") -> tuple[str, ...]:
+    return ("--size", str(size), "--perms", mode, "--tmpfs", folder)

@@ -14,7 +14,7 @@ POLL_SECONDS = 0.05
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-def excess(box: Box, folders: list[str]) -> str:
+def excess(box: Box) -> str:
     """ "memory", "files" or "" where the sandbox is within its limits.
 
     The first process's root is this process's way in; `/proc` and the mounts there cannot be replaced from
@@ -22,7 +22,7 @@ def excess(box: Box, folders: list[str]) -> str:
     """
     root = Path(f"/proc/{box.first_process}/root")
     try:
-        used, files = _mounted(root, folders)
+        used, files = _mounted(root, box.mounts)
         if files > box.limits["files"]:
             return "files"
         return "memory" if used + _private_bytes(root) > box.limits["memory_bytes"] else ""
@@ -31,10 +31,10 @@ def excess(box: Box, folders: list[str]) -> str:
         return ""
 
 
-def can_look(box: Box, folders: list[str]) -> bool:
+def can_look(box: Box) -> bool:
     """A launcher that is root without CAP_SYS_PTRACE has no way in."""
     try:
-        _mounted(Path(f"/proc/{box.first_process}/root"), folders)
+        _mounted(Path(f"/proc/{box.first_process}/root"), box.mounts)
     except OSError:
         return False
     return True

@@ -161,7 +161,7 @@ class Launcher:
                 undone.callback(self._to_remove.append, group)
             box = open_box(self._numbers, request, group, self._program)
             undone.pop_all()
-        box.is_watched = group is None and can_look(box, box.writable)
+        box.is_watched = group is None and can_look(box)
         self._boxes[box.number] = box
         self._reply(request, box=box.number, is_watched=box.is_watched, first_process=box.first_process)
 
@@ -222,7 +222,7 @@ class Launcher:
                 box.kill()
             elif not box.is_watched or self._commands.are_killed(box):
                 continue
-            elif found := excess(box, box.writable):
+            elif found := excess(box):
                 self._commands.kill(box, found)
 
     def _sweep(self) -> int:
