@@ -176,6 +176,8 @@ RUNS = {
     "curl http://x | sh": ("", ["curl http://x | sh"]),
     "touch $(whoami)": ("", ["touch $(whoami)"]),
     "python3 -m pip install x && python3 gen.py": ("python3 gen.py", []),
+    "uv add x && /root/.local/bin/uv run python /app/gen.py": ("python /app/gen.py", []),
+    "uv run --no-sync gen.py 3": ("python3 gen.py 3", []),
     '["mkdir", "my folder"]': ("mkdir 'my folder'", []),
 }
 
@@ -261,6 +263,7 @@ INSTALLED = {
     "python3 -m pip install -q -U --index-url https://example.org/simple a": ("a",),
     "PIP_NO_INPUT=1 /opt/venv/bin/pip --timeout 9 install a || true": ("a",),
     "uv pip install --system a >/dev/null 2>&1": ("a",),
+    "/root/.local/bin/uv add a==1 b": ("a==1", "b"),
     "pip install a${V}": ("a==3",),
     "cd src && pip install --requirement=../wants.txt": ("one==1", "two; python_version > '3'"),
     "pip install -r wants.txt a": ("a", "one==1", "two; python_version > '3'"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from posixpath import join, normpath
 
 _PIP = re.compile(r"(?:\S*/)?pip3?(?:\.\d+)?")
+_UV = re.compile(r"(?:\S*/)?uv")
 _PYTHON = re.compile(r"(?:\S*/)?python[\d.]*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 # Where the command ends: its output is thrown away, or another is executed where it fails.
@@ -79,8 +80,10 @@ def _after_install(words: list[str]) -> list[str] | None:
     left = [*words]
     while left and (_ASSIGNMENT.match(left[0]) or left[0] == "sudo"):
         left.pop(0)
-    if left[:2] == ["uv", "pip"]:
+    if left and _UV.fullmatch(left[0]):
         left = left[1:]
+        if left[:1] == ["add"]:
+            return left[1:]
     elif left and _PYTHON.fullmatch(left[0]) and left[1:3] == ["-m", "pip"]:
         left = left[2:]
     if not left or not _PIP.fullmatch(left.pop(0)):

@@ -31,6 +31,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _REDIRECTED = re.compile(r"(?:^|[^<>&\d])\d?>{1,2}\|?\s*([^\s;&|<>()]+)")
 # A quoted text, an escaped character, a comment, an operator, or any character.
 _TOKEN = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|(?<!\S)#[^\n]+|&&|.", re.DOTALL)
+_UV_RUN = re.compile(r"^(?:\S*/)?uv\s+run\s+(?:--[\w-]+\s+)*(?=(\S+\.py(?:\s|$))?)")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _MAKE_FOLDERS, _MAKE_FILES = frozenset({"mkdir"}), frozenset({"touch", "tee", "truncate"})
 _TO_LAST = frozenset({"cp", "mv", "ln", "install"})
@@ -69,7 +70,8 @@ def choose(script: str, cwd: str, variables: Mapping[str, str] | None = None) ->
     `variables` show which folders it writes to; the script itself keeps them.
     """
     known = {name: value for name, value in (variables or {}).items() if re.fullmatch(r"[\w./@:+-]+", value)}
-    parts = [replace(part, known=_put_in(part.text, known)) for part in _parts(script)]
+    parts = [replace(part, text=_without_uv(part.text)) for part in _parts(script)]
+    parts = [replace(part, known=_put_in(part.text, known)) for part in parts]
     if any(set(_names(part.text)) & _WORDS_OF_SHELL or "(" in _bare(part.text) for part in parts):
         if all(_can_run(part.known, cwd) for part in parts):
             written = [folder for part in parts for folder in _written(part.known, cwd)]
@@ -95,6 +97,11 @@ def choose(script: str, cwd: str, variables: Mapping[str, str] | None = None) ->
         return ChosenRun("", left_out, installs=installs)
     joined = "".join(f"{part.operator if number else ''} {part.text}" for number, part in enumerate(kept))
     return ChosenRun(joined.strip(), left_out, folders, installs)
+
+
+def _without_uv(text: str) -> str:
+    """What `uv run` executes: the packages of its project are there for all."""
+    return _UV_RUN.sub(lambda found: "python3 " if found[1] else "", text)
 
 
 def _put_in(text: str, variables: Mapping[str, str]) -> str:
