@@ -51,7 +51,7 @@ async def rollouts() -> AsyncIterator[ExecuteRollout]:
 
 
 async def judged(rollouts: ExecuteRollout, task: RolloutTask) -> VerifierResult:
-    short = replace(task, limits=RolloutLimits(verifier_seconds=5.0))
+    short = replace(task, limits=RolloutLimits(verifier_seconds=15.0))
     spec = RolloutSpec(short, RolloutAgent(AgentKind.ORACLE))
     return (await rollouts.execute(RolloutExecution(spec, "session"))).result
 
