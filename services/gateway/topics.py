@@ -9,6 +9,7 @@ from services.common.api_keys import Pepper
 from services.common.clock import SystemClock
 from services.common.process import usable_caller_key
 from services.gateway.auth.admission import Admission, CallSlots, RequestLimit
+from services.gateway.auth.audit_trail import AuditTrail
 from services.gateway.auth.follow_keys import FollowKeys
 from services.gateway.auth.identity import Identity
 from services.gateway.auth.key_ring import KeyRing
@@ -76,6 +77,7 @@ def make_topics(settings: GatewaySettings, connections: Connections) -> Topics:
         limit=RequestLimit(scheduler=scheduler, clock=SystemClock()),
         slots=_call_slots(settings),
         wrong_keys=WrongKeys(clock=SystemClock()),
+        trail=AuditTrail(scheduler=scheduler, clock=SystemClock()),
     )
     http = HttpParts(
         scheduler=scheduler,

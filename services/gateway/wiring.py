@@ -14,6 +14,7 @@ from services.common.grpc.signatures import Signer
 from services.common.lifecycle import BackgroundLoops, every, working_seconds
 from services.common.process import usable_caller_key
 from services.common.tls.certificate_files import CertificateFiles
+from services.gateway.auth.audit_trail import AuditTrail
 from services.gateway.auth.follow_keys import FollowKeys
 from services.gateway.backends.health import BackendHealth, is_ready
 from services.gateway.grpc_proxy.message_reads import MAX_MESSAGE_BYTES, UNREAD_BYTES
@@ -38,17 +39,20 @@ class RunningGateway:
         grpc_server: GrpcServer,
         health: BackendHealth,
         keys: FollowKeys,
+        trail: AuditTrail,
         drain_seconds: float,
     ) -> None:
         self.http = http
         self.grpc = grpc_server
         self._health = health
+        self._trail = trail
         self._drain_seconds = drain_seconds
         self._is_ready = False
         self._loops = BackgroundLoops(
             loops={
                 "http server": http.wait_failed(),
                 "follow keys": keys.run(),
+                "send audit records": trail.run(),
                 "backend health": every(_HEALTH_SECONDS, self.check_backends, name="backend health"),
             }
         )
@@ -69,7 +73,8 @@ class RunningGateway:
         await asyncio.gather(self.http.stop(), self.grpc.stop(self._drain_seconds))
 
     async def drain(self) -> None:
-        """Both servers stopped after their last call, so nothing is left to drain."""
+        """Both servers stopped after their last call; the refusals of the last second are left."""
+        await self._trail.flush()
 
     async def close(self) -> None:
         await self._loops.cancel()
@@ -105,6 +110,7 @@ async def running_gateway(settings: GatewaySettings) -> AsyncIterator[RunningGat
             grpc_server=grpc_server,
             health=topics.health,
             keys=keys,
+            trail=topics.http.admission.trail,
             drain_seconds=drain_seconds,
         )
         opened.push_async_callback(gateway.close)

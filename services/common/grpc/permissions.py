@@ -99,6 +99,20 @@ METHODS: Mapping[str, Permission] = {
     "ListMarkChanges": _READ,
 }
 
+# The gateway records them in the audit before they go on: reads that take much away, and changes of results,
+# which has no table of records. The scheduler records its own changes, in the transaction that makes them.
+RECORDED = frozenset(
+    {
+        "ExportRun",
+        "ExportGoldenAnswers",
+        "ReadFile",
+        "ReadArtifact",
+        "RescoreTask",
+        "MarkAnswers",
+        "RecloseRun",
+    }
+)
+
 
 def method_permission(name: str) -> Permission:
     """The permission of a gRPC method, by its name without its service."""

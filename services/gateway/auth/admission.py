@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proctor.v1.request_count_service_pb2 import CountRequestRequest
 from proctor.values.names.user import Caller
@@ -11,8 +11,9 @@ from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.grpc.permissions import Permission, check_role
 from services.common.structured_logs import get_logger
+from services.gateway.auth.audit_trail import AuditTrail, Deed
 from services.gateway.auth.follow_keys import FollowKeys
-from services.gateway.auth.identity import Identity, is_stored_key
+from services.gateway.auth.identity import Identity, is_stored_key, presented_key_id
 from services.gateway.auth.request_counts import Counted, RequestCounts, WrongKeys
 from services.gateway.backends.calls import Scheduler
 from services.gateway.http.errors import (
@@ -21,6 +22,7 @@ from services.gateway.http.errors import (
     KeyUnknown,
     NotForUsers,
     TooManyCalls,
+    TooManyWrongKeys,
 )
 
 log = get_logger()
@@ -28,6 +30,7 @@ log = get_logger()
 _TIMEOUT_SECONDS = 1.0
 # Time after a failed call in which no request waits for the scheduler.
 _ASK_AGAIN_SECONDS = 1.0
+SIGN_IN = Deed("sign in", "session")
 # Memory of an upload: a chunk that was read, and one that is being sent.
 STREAMED_BYTES = 2 * 1024 * 1024
 
@@ -130,9 +133,18 @@ class Admission:
     limit: RequestLimit
     slots: CallSlots
     wrong_keys: WrongKeys
+    trail: AuditTrail
 
     async def caller_of(self, headers: Mapping[str, str], address: str, session: str = "") -> Caller:
         """Raises what `Identity.caller_of` does, and `TooManyWrongKeys` for the next unknown key."""
+        try:
+            caller = await self._found(headers, address, session)
+        except (KeyUnknown, TooManyWrongKeys):
+            self.trail.note_refusal(SIGN_IN, None, key_id=presented_key_id(headers), address=address)
+            raise
+        return replace(caller, address=address)
+
+    async def _found(self, headers: Mapping[str, str], address: str, session: str) -> Caller:
         try:
             return self.identity.caller_of(headers, session)
         except KeyUnknown:

@@ -66,7 +66,12 @@ def headers_of(metadata: Iterable[tuple[str, str | bytes]]) -> Mapping[str, str]
 
 def is_stored_key(headers: Mapping[str, str]) -> bool:
     """Whether the presented key has the form of those that operators make."""
-    return id_of_key(_presented_key(headers)) is not None
+    return bool(presented_key_id(headers))
+
+
+def presented_key_id(headers: Mapping[str, str]) -> str:
+    """The id in a key that operators made, or one that looks so; "" for others."""
+    return id_of_key(_presented_key(headers)) or ""
 
 
 def _presented_key(headers: Mapping[str, str]) -> str:

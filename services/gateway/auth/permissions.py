@@ -105,6 +105,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/queue/limits"): "GetQueue",
     ("POST", "/queue/limits"): "SetLimits",
     ("GET", "/settings"): "ListModels",
+    ("GET", "/audit"): "ListAuditRecords",
     ("GET", "/settings/keys"): "ListKeys",
     ("POST", "/settings/keys"): "CreateKey",
     ("POST", "/settings/keys/{key_id}/rotate"): "RotateKey",

@@ -34,7 +34,7 @@ from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.values.names.user import Caller
 from proctor.wire.uploads import send_chunks
-from services.common.errors import DependencyUnavailable, MessageTooLarge
+from services.common.errors import DependencyUnavailable, DomainError, ErrorKind, MessageTooLarge
 from services.common.grpc.caller import PREFIX, caller_metadata
 from services.common.grpc.errors import parsed
 from services.common.grpc.permissions import Permission, method_permission
@@ -42,6 +42,7 @@ from services.common.structured_logs import get_logger
 from services.common.traces import is_tracing
 from services.gateway.auth.admission import STREAMED_BYTES, Admission
 from services.gateway.auth.identity import headers_of
+from services.gateway.auth.recorded_calls import admit_call, deed_of_message, is_guarded, is_recorded
 from services.gateway.backends.calls import RESULTS, SCHEDULER, backend_error
 from services.gateway.grpc_proxy.amendments import AMENDMENTS, Amend, unchanged
 from services.gateway.grpc_proxy.message_reads import MessageReads
@@ -89,6 +90,14 @@ log = get_logger()
 ProxyContext: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
+@dataclass(slots=True)
+class _Admitted:
+    """A caller, and the request once it is read."""
+
+    caller: Caller
+    request: Message | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class _Call:
     """A method as it is admitted and forwarded. `kind` is the class of its requests."""
@@ -99,16 +108,27 @@ class _Call:
     admission: Admission
     reads: MessageReads
 
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
     @asynccontextmanager
-    async def admitted(self, context: ProxyContext, size: int) -> AsyncIterator[Caller]:
+    async def admitted(self, context: ProxyContext, size: int) -> AsyncIterator["_Admitted"]:
         """Its caller, before anything of a request is read. Raises what `Admission` raises."""
         headers = headers_of(context.invocation_metadata() or ())
         caller = await self.admission.caller_of(headers, _address(context.peer()))
         # Later lines of this call have them too.
         bind_contextvars(user=caller.name, peer=context.peer())
         log.info("grpc request", method=self.path)
-        async with self.admission.admitted(caller, self.permission, size):
-            yield caller
+        admitted = _Admitted(caller)
+        try:
+            async with self.admission.admitted(caller, self.permission, size):
+                yield admitted
+        except (DomainError, grpc.aio.AbortError) as error:
+            if is_guarded(self.name) and _is_refusal(error, context):
+                deed = deed_of_message(self.name, admitted.request)
+                self.admission.trail.note_refusal(deed, caller)
+            raise
 
     async def checked(self, messages: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
         """The messages of a stream, of which each is read. Raises what `parsed` raises."""
@@ -125,12 +145,16 @@ class _Call:
         Raises what `MessageReads` and `parsed` raise.
         """
         async with AsyncExitStack() as held:
-            caller = await held.enter_async_context(self.admitted(context, 0))
+            admitted = await held.enter_async_context(self.admitted(context, 0))
+            caller = admitted.caller
             reader = _reader(caller, context.peer())
             request = await held.enter_async_context(self.reads.message(messages, reader))
             held.enter_context(self.admission.slots.counted_bytes(caller.name, len(request)))
             # What its service would refuse for its size is not sent there.
-            parsed(self.kind, request, max_parts=MAX_PARTS)
+            admitted.request = parsed(self.kind, request, max_parts=MAX_PARTS)
+            if is_recorded(self.name):
+                deed = deed_of_message(self.name, admitted.request)
+                await admit_call(self.admission.trail, deed, self.name, caller)
             yield request, caller
 
 
@@ -177,7 +201,8 @@ class ForwardedService:
     def _forward_upload(self, call: _Call, amend: Amend) -> Any:
         async def forward(messages: AsyncIterable[bytes], context: ProxyContext) -> bytes:
             start: grpc.aio.StreamUnaryMultiCallable[bytes, bytes] = self.channel.stream_unary(call.path)
-            async with call.admitted(context, STREAMED_BYTES) as caller:
+            async with call.admitted(context, STREAMED_BYTES) as admitted:
+                caller = admitted.caller
                 upload = start(timeout=context.time_remaining(), metadata=_metadata(context, caller))
                 try:
                     return await send_chunks(upload, _first_amended(call.checked(messages), amend, caller))
@@ -221,6 +246,12 @@ def public_services(
         for file in files
         for service in file.DESCRIPTOR.services_by_name.values()
     )
+
+
+def _is_refusal(error: DomainError | grpc.aio.AbortError, context: ProxyContext) -> bool:
+    if isinstance(error, DomainError):
+        return error.kind is ErrorKind.FORBIDDEN
+    return context.code() is grpc.StatusCode.PERMISSION_DENIED
 
 
 def _address(peer: str) -> str:

@@ -55,6 +55,7 @@ class Entry:
     path: str
     name: str
     key: str
+    is_for_operators: bool = False
 
     def holds(self, path: str) -> bool:
         """The page, or one below it."""
@@ -73,6 +74,7 @@ ENTRIES = (
     Entry("/batches", "Batches", "b"),
     Entry("/rollouts", "Rollouts", "t"),
     Entry("/queue", "Queue", "q"),
+    Entry("/audit", "Audit", "a", is_for_operators=True),
     Entry("/settings", "Settings", ","),
 )
 

@@ -5,6 +5,7 @@ from fastapi import APIRouter
 from services.gateway.pages import appearance, asset_files, search, sign_in
 from services.gateway.pages.answers import export as answer_files
 from services.gateway.pages.answers import routes as answers
+from services.gateway.pages.audit import routes as audit
 from services.gateway.pages.batches import routes as batches
 from services.gateway.pages.compare import export as compared_files
 from services.gateway.pages.compare import routes as compare
@@ -53,4 +54,5 @@ ROUTERS: tuple[APIRouter, ...] = (
     queue.router,
     settings.router,
     api_keys.router,
+    audit.router,
 )

@@ -1,16 +1,18 @@
 """Signing in with an API key, which begins a session: the browser keeps that, and never the key."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
 from proctor.v1.access_service_pb2 import EndSessionRequest
+from proctor.values.names.user import Caller, Role
 from services.common.errors import DependencyUnavailable, DomainError
-from services.gateway.auth.admission import Admission
+from services.gateway.auth.admission import SIGN_IN, Admission
 from services.gateway.auth.session_cookies import forget_session, keep_session, session_of
-from services.gateway.backends.calls import SchedulerCalls
+from services.gateway.auth.sessions import Session
+from services.gateway.backends.calls import SchedulerCalls, calling_for
 from services.gateway.http.error_handlers import problem_of
 from services.gateway.http.errors import KeyUnknown, SessionOver
 from services.gateway.pages.page import Notice, PageOf, carried, is_own_path
@@ -41,9 +43,8 @@ async def sign_in(
     next: Annotated[str, Form()] = "/",  # noqa: A002  # as the form names it
 ) -> Response:
     admission: Admission = request.app.state.admission
-    address = request.client.host if request.client else ""
     try:
-        caller = await admission.caller_of({"x-api-key": key.strip()}, address)
+        caller = await admission.caller_of({"x-api-key": key.strip()}, _address(request))
         # Every replica remembers for days each session that was signed out.
         if not caller.is_operator:
             await admission.limit.count(caller.name, is_read=False)
@@ -54,7 +55,11 @@ async def sign_in(
     response = page.go(next if is_own_path(next) else "/", Notice(f"You are signed in as {caller.name}."))
     # Without keys any text is right, and begins no session.
     if caller.is_verified:
-        keep_session(response, request, admission.identity.sessions.begin(caller))
+        sessions = admission.identity.sessions
+        text = sessions.begin(caller)
+        keep_session(response, request, text)
+        begun = replace(SIGN_IN, object_id=sessions.read(text).session_id)
+        await admission.trail.note_done(begun, caller)
     return response
 
 
@@ -68,7 +73,8 @@ async def sign_out(request: Request, page: PageOf, scheduler: SchedulerCalls) ->
         admission.keys.ring.end_session(session.session_id, lasts.total_seconds())
         ended = EndSessionRequest(session_id=session.session_id)
         ended.ends_in.FromTimedelta(lasts)
-        await scheduler.access.EndSession(ended)
+        with calling_for(_who_ends(session, request)):
+            await scheduler.access.EndSession(ended)
     except (KeyUnknown, SessionOver):
         # There is none to end.
         pass
@@ -77,3 +83,13 @@ async def sign_out(request: Request, page: PageOf, scheduler: SchedulerCalls) ->
     response = page.go("/sign-in", notice)
     forget_session(response)
     return response
+
+
+def _who_ends(session: Session, request: Request) -> Caller:
+    """The key of the session is not asked: one may sign out after its end."""
+    key_id = session.key if session.is_stored else ""
+    return Caller(session.user, Role.VIEWER, key_id=key_id, address=_address(request))
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else ""

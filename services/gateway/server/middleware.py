@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -18,7 +19,15 @@ from services.common.grpc.permissions import Permission
 from services.common.structured_logs import get_logger
 from services.common.traces import TRACEPARENT, SpanKind, is_tracing, span
 from services.gateway.auth.admission import STREAMED_BYTES, Admission
+from services.gateway.auth.audit_trail import Deed
 from services.gateway.auth.permissions import route_permission
+from services.gateway.auth.recorded_calls import (
+    admit_call,
+    deed_of_route,
+    is_guarded,
+    is_recorded,
+    method_of,
+)
 from services.gateway.auth.session_cookies import renewing_session, session_of
 from services.gateway.backends.calls import calling_for
 from services.gateway.grpc_proxy.message_reads import READ_SECONDS
@@ -117,10 +126,12 @@ class AdmittedRequests:
         self._limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        permission = _permission(scope) if scope["type"] in _COUNTED else Permission.PUBLIC
+        call = _called(scope) if scope["type"] in _COUNTED else _NO_CALL
+        if is_guarded(call.method):
+            send = self._noting_refusal(scope, send, call)
         async with AsyncExitStack() as held:
             try:
-                await self._admit(scope, permission, held)
+                await self._admit(scope, call, held)
             except DomainError as error:
                 # Exception handlers do not see errors of middleware.
                 problem = problem_of(error, scope["path"], is_page_wanted=asks_for_page(scope))
@@ -140,10 +151,19 @@ class AdmittedRequests:
         except KeyUnknown:
             await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
 
-    async def _admit(self, scope: Scope, permission: Permission, held: AsyncExitStack) -> None:
+    def _noting_refusal(self, scope: Scope, send: Send, call: "_Call") -> Send:
+        async def noting(message: Message) -> None:
+            caller = scope["state"].get("caller")
+            if caller and _status(message) == HTTPStatus.FORBIDDEN:
+                self._admissions["http"].trail.note_refusal(call.deed(scope), caller)
+            await send(message)
+
+        return noting
+
+    async def _admit(self, scope: Scope, call: "_Call", held: AsyncExitStack) -> None:
         """Raises errors of the caller's key, permission and limits. `held` keeps the slot."""
         address, _ = scope.get("client") or ("", 0)
-        if permission is Permission.PUBLIC:
+        if call.permission is Permission.PUBLIC:
             if scope["type"] == "http" and _method(scope) not in READING_METHODS:
                 public = self._admissions["public"]
                 held.enter_context(public.admitted_peer(address, self._held_bytes(scope)))
@@ -154,8 +174,11 @@ class AdmittedRequests:
         scope["state"]["caller"] = caller
         if caller.session_id:
             scope["state"]["renewed_session"] = admission.identity.sessions.renewed(session)
-        await held.enter_async_context(admission.admitted(caller, permission, self._held_bytes(scope)))
+        admitted = admission.admitted(caller, call.permission, self._held_bytes(scope))
+        await held.enter_async_context(admitted)
         held.enter_context(calling_for(caller))
+        if is_recorded(call.method, call.path, _query(scope)):
+            await admit_call(admission.trail, call.deed(scope), call.method, caller)
 
     def _held_bytes(self, scope: Scope) -> int:
         """Bytes that the request may hold in memory."""
@@ -167,15 +190,36 @@ class AdmittedRequests:
         return min(_declared_bytes(scope), self._limit.of(scope["path"]))
 
 
-def _permission(scope: Scope) -> Permission:
-    """The permission of the route that will serve the request."""
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """The route that will serve a request: `method` is the gRPC method behind it."""
+
+    permission: Permission
+    method: str = ""
+    path: str = ""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+    def deed(self, scope: Scope) -> Deed:
+        return deed_of_route(self.method, self.path, self.parameters, _query(scope))
+
+
+_NO_CALL = _Call(Permission.PUBLIC)
+
+
+def _called(scope: Scope) -> _Call:
     method = "GET" if _method(scope) == "HEAD" else _method(scope)
     routes: Iterable[BaseRoute] = scope["app"].routes
     for route in routes:
-        match, _ = route.matches({**scope, "method": method})
+        match, matched = route.matches({**scope, "method": method})
         if match is Match.FULL:
-            return route_permission(method, getattr(route, "path", ""))
-    return route_permission(method, None)
+            path = getattr(route, "path", "")
+            parameters = matched.get("path_params", {})
+            return _Call(route_permission(method, path), method_of(method, path), path, parameters)
+    return _Call(route_permission(method, None))
+
+
+def _query(scope: Scope) -> str:
+    return bytes(scope.get("query_string", b"")).decode("latin-1")
 
 
 class PrivateAnswers:

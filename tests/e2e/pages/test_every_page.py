@@ -42,6 +42,7 @@ PAGES = {
     "model": "/models/openai/fake",
     "queue": "/queue",
     "settings": "/settings",
+    "audit": "/audit",
     "sign-in": "/sign-in",
 }
 NOT_THERE = {

@@ -3,16 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from services.common.errors import DependencyUnavailable
 from services.scheduler.audit.audit_record import AuditFilter, AuditPage, AuditRecord, ChangePage, ObjectKind
 
 
 @dataclass
 class MemoryAudit:
-    """Records of the gateway; there are no changes."""
+    """Records of the gateway; there are no changes. None can be added while it is away."""
 
     added: list[AuditRecord] = field(default_factory=list)
+    is_away: bool = False
 
     async def add(self, records: Sequence[AuditRecord]) -> None:
+        if self.is_away:
+            raise DependencyUnavailable(dependency="Postgres")
         self.added += records
 
     async def records(self, wanted: AuditFilter, size: int, before: int | None) -> AuditPage:

@@ -220,7 +220,8 @@ async def test_operator_above_the_limit_may_raise_it_and_others_may_not(keyed: G
 async def test_services_learn_the_caller_from_the_gateway_alone(keyed: GatewayHarness, name: str) -> None:
     key = KEYS[name]
     forged: dict[str, str] = {"x-proctor-role": "operator", "x-proctor-user": "olga"}
-    expected = Caller(name, role=Role.OPERATOR if name == "olga" else Role.RUNNER)
+    role = Role.OPERATOR if name == "olga" else Role.RUNNER
+    expected = Caller(name, role=role, address="127.0.0.1")
     await call(keyed, "GET", QUEUE, headers={"X-API-Key": key, **forged})
     assert caller_of(keyed.scheduler.queue.metadata) == expected
     keyed.scheduler.queue.metadata.clear()
@@ -228,7 +229,8 @@ async def test_services_learn_the_caller_from_the_gateway_alone(keyed: GatewayHa
         ask: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
             "/proctor.v1.QueueService/GetQueue"
         )
-        forgery = caller_metadata(Caller("olga", role=Role.OPERATOR))
+        forged_caller = Caller("olga", Role.OPERATOR, key_id="f" * 16, address="203.0.113.7")
+        forgery = caller_metadata(forged_caller)
         await ask(b"", metadata=(("x-api-key", key), *forgery))
     assert caller_of(keyed.scheduler.queue.metadata) == expected
 

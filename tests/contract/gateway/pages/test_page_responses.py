@@ -55,6 +55,7 @@ PAGES = (
     "/models/vllm/Qwen/Qwen3-8B",
     "/queue",
     "/settings",
+    "/audit",
 )
 MAX_BYTES = 130_000
 MAX_REQUESTS = 15
