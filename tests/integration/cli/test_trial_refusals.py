@@ -1,17 +1,15 @@
 """`proctor try` with what cannot work: one clear sentence, a code of its own, nothing left behind."""
 
-import asyncio
 import os
 import socket
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.harness.processes import bound, output_of
+from tests.fakes.stack.forked_commands import ROOT, forked
 
-ROOT = Path(__file__).parents[3]
+LIMIT_SECONDS = 120.0
 
 
 @pytest.fixture
@@ -20,7 +18,7 @@ def taken_port() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-async def refused(state_dir: Path, port: int, *command: str, **environment: str) -> tuple[int | None, str]:
+async def refused(state_dir: Path, port: int, *command: str, **environment: str) -> tuple[int, str]:
     own = {
         "PYTHONPATH": str(ROOT),
         "PROCTOR_STATE_DIR": str(state_dir),
@@ -28,15 +26,8 @@ async def refused(state_dir: Path, port: int, *command: str, **environment: str)
         "PROCTOR_GATEWAY_GRPC_ADDRESS": "127.0.0.1:0",
         "OPENAI_BASE_URL": "http://127.0.0.1:1/v1",
     }
-    process = await asyncio.create_subprocess_exec(
-        *bound(sys.executable, "-m", "proctor.cli", *command),
-        env={**os.environ, **own, **environment},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, message = await output_of(process, 120)
-    return process.returncode, message.decode()
+    done = await forked(command, {**os.environ, **own, **environment}, LIMIT_SECONDS)
+    return done.code, done.err
 
 
 @pytest.mark.parametrize(
