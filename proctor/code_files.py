@@ -1,6 +1,7 @@
 """Files that a Python file of a task needs: those that it imports from the folder of tasks, or names."""
 
 import ast
+import hashlib
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
 
@@ -35,6 +36,12 @@ def code_files(path: str, read: ReadFile) -> Mapping[str, bytes]:
                 continue
             waiting.append(needed)
     return found
+
+
+def files_digest(files: Mapping[str, bytes]) -> str:
+    """SHA-256 over paths and contents, in hex."""
+    parts = [hashlib.sha256(each).digest() for path in sorted(files) for each in (path.encode(), files[path])]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def function_file(name: str, named_in: str, has: Callable[[str], bool]) -> tuple[str, str]:

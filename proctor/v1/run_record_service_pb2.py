@@ -31,7 +31,7 @@ from proctor.v1 import summary_pb2 as proctor_dot_v1_dot_summary__pb2
 from proctor.v1 import work_messages_pb2 as proctor_dot_v1_dot_work__messages__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#proctor/v1/run_record_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17proctor/v1/limits.proto\x1a\x18proctor/v1/outcome.proto\x1a\x14proctor/v1/run.proto\x1a\x17proctor/v1/sample.proto\x1a\x18proctor/v1/summary.proto\x1a\x1eproctor/v1/work_messages.proto\"v\n\x11PutSamplesRequest\x12\x12\n\nstaging_id\x18\x01 \x01(\t\x12#\n\x07samples\x18\x02 \x03(\x0b\x32\x12.proctor.v1.Sample\x12(\n\x07scoring\x18\x03 \x01(\x0b\x32\x17.proctor.v1.TaskScoring\"\x14\n\x12PutSamplesResponse\"B\n\x16\x43ommitSampleSetRequest\x12\x12\n\nstaging_id\x18\x01 \x01(\t\x12\x14\n\x0csample_count\x18\x02 \x01(\x05\"@\n\x17\x43ommitSampleSetResponse\x12\x15\n\rsample_set_id\x18\x01 \x01(\t\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\"E\n\x12ReadSamplesRequest\x12\x15\n\rsample_set_id\x18\x01 \x01(\t\x12\x18\n\tpositions\x18\x02 \x03(\x05\x42\x05\x88\xb5\x18\x80\x08\":\n\x13ReadSamplesResponse\x12#\n\x07samples\x18\x01 \x03(\x0b\x32\x12.proctor.v1.Sample\"\xb1\x02\n\x08RunFacts\x12\x11\n\tbenchmark\x18\x01 \x01(\t\x12\x15\n\rsuite_version\x18\x02 \x01(\x05\x12\r\n\x05model\x18\x03 \x01(\t\x12\x12\n\nproject_id\x18\x04 \x01(\x03\x12\x0c\n\x04user\x18\x05 \x01(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\x05limit\x18\x07 \x01(\x05H\x00\x88\x01\x01\x12\x15\n\rmissing_tasks\x18\x08 \x03(\t\x12\x18\n\x0bnum_fewshot\x18\t \x01(\x05H\x01\x88\x01\x01\x12%\n\x05price\x18\n \x01(\x0b\x32\x16.proctor.v1.ModelPrice\x12\x14\n\x0c\x64\x61taset_name\x18\x0b \x01(\tB\x08\n\x06_limitB\x0e\n\x0c_num_fewshot\"\xde\x02\n\x0eOpenRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12&\n\x05tasks\x18\x03 \x03(\x0b\x32\x17.proctor.v1.PlannedTask\x12\x10\n\x08rollouts\x18\x04 \x01(\x05\x12\x31\n\x0escoring_method\x18\x05 \x01(\x0e\x32\x19.proctor.v1.ScoringMethod\x12*\n\ntruncation\x18\x06 \x01(\x0e\x32\x16.proctor.v1.Truncation\x12#\n\x05\x66\x61\x63ts\x18\x07 \x01(\x0b\x32\x14.proctor.v1.RunFacts\x12%\n\x06groups\x18\x08 \x03(\x0b\x32\x15.proctor.v1.TaskGroup\x12\x1d\n\x10max_failed_share\x18\t \x01(\x01H\x00\x88\x01\x01\x12\x14\n\x0crow_rollouts\x18\n \x03(\x05\x42\x13\n\x11_max_failed_share\"9\n\x0fOpenRunResponse\x12&\n\x05tasks\x18\x01 \x03(\x0b\x32\x17.proctor.v1.PlannedTask\"\xaf\x01\n\x13ReuseAnswersRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x45\n\x0b\x65nvironment\x18\x03 \x03(\x0b\x32\x30.proctor.v1.ReuseAnswersRequest.EnvironmentEntry\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"&\n\x14ReuseAnswersResponse\x12\x0e\n\x06reused\x18\x01 \x01(\x03\";\n\x10GetCountsRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x17\n\x0fincludes_shards\x18\x02 \x01(\x08\"?\n\x11GetCountsResponse\x12*\n\x06report\x18\x01 \x01(\x0b\x32\x1a.proctor.v1.ProgressReport\"Z\n\x12ListMissingRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"0\n\rMissingSample\x12\x0e\n\x06sample\x18\x01 \x01(\x03\x12\x0f\n\x07rollout\x18\x02 \x01(\x05\"Z\n\x13ListMissingResponse\x12*\n\x07missing\x18\x01 \x03(\x0b\x32\x19.proctor.v1.MissingSample\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x96\x01\n\x0f\x43loseRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x15\n\rallow_partial\x18\x03 \x01(\x08\x12#\n\x05state\x18\x04 \x01(\x0e\x32\x14.proctor.v1.RunState\x12(\n\x08unscored\x18\x05 \x01(\x0b\x32\x16.proctor.v1.TokenUsage\"M\n\x10\x43loseRunResponse\x12\'\n\x07summary\x18\x01 \x01(\x0b\x32\x16.proctor.v1.RunSummary\x12\x10\n\x08progress\x18\x02 \x01(\x01\"(\n\x16\x44\x65leteRunRecordRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"\x19\n\x17\x44\x65leteRunRecordResponse2\xdf\x05\n\x10RunRecordService\x12K\n\nPutSamples\x12\x1d.proctor.v1.PutSamplesRequest\x1a\x1e.proctor.v1.PutSamplesResponse\x12Z\n\x0f\x43ommitSampleSet\x12\".proctor.v1.CommitSampleSetRequest\x1a#.proctor.v1.CommitSampleSetResponse\x12N\n\x0bReadSamples\x12\x1e.proctor.v1.ReadSamplesRequest\x1a\x1f.proctor.v1.ReadSamplesResponse\x12\x42\n\x07OpenRun\x12\x1a.proctor.v1.OpenRunRequest\x1a\x1b.proctor.v1.OpenRunResponse\x12Q\n\x0cReuseAnswers\x12\x1f.proctor.v1.ReuseAnswersRequest\x1a .proctor.v1.ReuseAnswersResponse\x12H\n\tGetCounts\x12\x1c.proctor.v1.GetCountsRequest\x1a\x1d.proctor.v1.GetCountsResponse\x12N\n\x0bListMissing\x12\x1e.proctor.v1.ListMissingRequest\x1a\x1f.proctor.v1.ListMissingResponse\x12\x45\n\x08\x43loseRun\x12\x1b.proctor.v1.CloseRunRequest\x1a\x1c.proctor.v1.CloseRunResponse\x12Z\n\x0f\x44\x65leteRunRecord\x12\".proctor.v1.DeleteRunRecordRequest\x1a#.proctor.v1.DeleteRunRecordResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#proctor/v1/run_record_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17proctor/v1/limits.proto\x1a\x18proctor/v1/outcome.proto\x1a\x14proctor/v1/run.proto\x1a\x17proctor/v1/sample.proto\x1a\x18proctor/v1/summary.proto\x1a\x1eproctor/v1/work_messages.proto\"v\n\x11PutSamplesRequest\x12\x12\n\nstaging_id\x18\x01 \x01(\t\x12#\n\x07samples\x18\x02 \x03(\x0b\x32\x12.proctor.v1.Sample\x12(\n\x07scoring\x18\x03 \x01(\x0b\x32\x17.proctor.v1.TaskScoring\"\x14\n\x12PutSamplesResponse\"B\n\x16\x43ommitSampleSetRequest\x12\x12\n\nstaging_id\x18\x01 \x01(\t\x12\x14\n\x0csample_count\x18\x02 \x01(\x05\"@\n\x17\x43ommitSampleSetResponse\x12\x15\n\rsample_set_id\x18\x01 \x01(\t\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\"E\n\x12ReadSamplesRequest\x12\x15\n\rsample_set_id\x18\x01 \x01(\t\x12\x18\n\tpositions\x18\x02 \x03(\x05\x42\x05\x88\xb5\x18\x80\x08\":\n\x13ReadSamplesResponse\x12#\n\x07samples\x18\x01 \x03(\x0b\x32\x12.proctor.v1.Sample\"\xb1\x02\n\x08RunFacts\x12\x11\n\tbenchmark\x18\x01 \x01(\t\x12\x15\n\rsuite_version\x18\x02 \x01(\x05\x12\r\n\x05model\x18\x03 \x01(\t\x12\x12\n\nproject_id\x18\x04 \x01(\x03\x12\x0c\n\x04user\x18\x05 \x01(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\x05limit\x18\x07 \x01(\x05H\x00\x88\x01\x01\x12\x15\n\rmissing_tasks\x18\x08 \x03(\t\x12\x18\n\x0bnum_fewshot\x18\t \x01(\x05H\x01\x88\x01\x01\x12%\n\x05price\x18\n \x01(\x0b\x32\x16.proctor.v1.ModelPrice\x12\x14\n\x0c\x64\x61taset_name\x18\x0b \x01(\tB\x08\n\x06_limitB\x0e\n\x0c_num_fewshot\"\xd6\x03\n\x0eOpenRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12&\n\x05tasks\x18\x03 \x03(\x0b\x32\x17.proctor.v1.PlannedTask\x12\x10\n\x08rollouts\x18\x04 \x01(\x05\x12\x31\n\x0escoring_method\x18\x05 \x01(\x0e\x32\x19.proctor.v1.ScoringMethod\x12*\n\ntruncation\x18\x06 \x01(\x0e\x32\x16.proctor.v1.Truncation\x12#\n\x05\x66\x61\x63ts\x18\x07 \x01(\x0b\x32\x14.proctor.v1.RunFacts\x12%\n\x06groups\x18\x08 \x03(\x0b\x32\x15.proctor.v1.TaskGroup\x12\x1d\n\x10max_failed_share\x18\t \x01(\x01H\x00\x88\x01\x01\x12\x14\n\x0crow_rollouts\x18\n \x03(\x05\x12\x32\n\x04\x63ode\x18\x0b \x03(\x0b\x32$.proctor.v1.OpenRunRequest.CodeEntry\x1a\x42\n\tCodeEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12$\n\x05value\x18\x02 \x01(\x0b\x32\x15.proctor.v1.CodeFiles:\x02\x38\x01\x42\x13\n\x11_max_failed_share\"j\n\tCodeFiles\x12/\n\x05\x66iles\x18\x01 \x03(\x0b\x32 .proctor.v1.CodeFiles.FilesEntry\x1a,\n\nFilesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"9\n\x0fOpenRunResponse\x12&\n\x05tasks\x18\x01 \x03(\x0b\x32\x17.proctor.v1.PlannedTask\"\xaf\x01\n\x13ReuseAnswersRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x45\n\x0b\x65nvironment\x18\x03 \x03(\x0b\x32\x30.proctor.v1.ReuseAnswersRequest.EnvironmentEntry\x1a\x32\n\x10\x45nvironmentEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"&\n\x14ReuseAnswersResponse\x12\x0e\n\x06reused\x18\x01 \x01(\x03\";\n\x10GetCountsRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x17\n\x0fincludes_shards\x18\x02 \x01(\x08\"?\n\x11GetCountsResponse\x12*\n\x06report\x18\x01 \x01(\x0b\x32\x1a.proctor.v1.ProgressReport\"Z\n\x12ListMissingRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"0\n\rMissingSample\x12\x0e\n\x06sample\x18\x01 \x01(\x03\x12\x0f\n\x07rollout\x18\x02 \x01(\x05\"Z\n\x13ListMissingResponse\x12*\n\x07missing\x18\x01 \x03(\x0b\x32\x19.proctor.v1.MissingSample\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x96\x01\n\x0f\x43loseRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x05\x12\x15\n\rallow_partial\x18\x03 \x01(\x08\x12#\n\x05state\x18\x04 \x01(\x0e\x32\x14.proctor.v1.RunState\x12(\n\x08unscored\x18\x05 \x01(\x0b\x32\x16.proctor.v1.TokenUsage\"M\n\x10\x43loseRunResponse\x12\'\n\x07summary\x18\x01 \x01(\x0b\x32\x16.proctor.v1.RunSummary\x12\x10\n\x08progress\x18\x02 \x01(\x01\"(\n\x16\x44\x65leteRunRecordRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"\x19\n\x17\x44\x65leteRunRecordResponse2\xdf\x05\n\x10RunRecordService\x12K\n\nPutSamples\x12\x1d.proctor.v1.PutSamplesRequest\x1a\x1e.proctor.v1.PutSamplesResponse\x12Z\n\x0f\x43ommitSampleSet\x12\".proctor.v1.CommitSampleSetRequest\x1a#.proctor.v1.CommitSampleSetResponse\x12N\n\x0bReadSamples\x12\x1e.proctor.v1.ReadSamplesRequest\x1a\x1f.proctor.v1.ReadSamplesResponse\x12\x42\n\x07OpenRun\x12\x1a.proctor.v1.OpenRunRequest\x1a\x1b.proctor.v1.OpenRunResponse\x12Q\n\x0cReuseAnswers\x12\x1f.proctor.v1.ReuseAnswersRequest\x1a .proctor.v1.ReuseAnswersResponse\x12H\n\tGetCounts\x12\x1c.proctor.v1.GetCountsRequest\x1a\x1d.proctor.v1.GetCountsResponse\x12N\n\x0bListMissing\x12\x1e.proctor.v1.ListMissingRequest\x1a\x1f.proctor.v1.ListMissingResponse\x12\x45\n\x08\x43loseRun\x12\x1b.proctor.v1.CloseRunRequest\x1a\x1c.proctor.v1.CloseRunResponse\x12Z\n\x0f\x44\x65leteRunRecord\x12\".proctor.v1.DeleteRunRecordRequest\x1a#.proctor.v1.DeleteRunRecordResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,6 +40,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_READSAMPLESREQUEST'].fields_by_name['positions']._loaded_options = None
   _globals['_READSAMPLESREQUEST'].fields_by_name['positions']._serialized_options = b'\210\265\030\200\010'
+  _globals['_OPENRUNREQUEST_CODEENTRY']._loaded_options = None
+  _globals['_OPENRUNREQUEST_CODEENTRY']._serialized_options = b'8\001'
+  _globals['_CODEFILES_FILESENTRY']._loaded_options = None
+  _globals['_CODEFILES_FILESENTRY']._serialized_options = b'8\001'
   _globals['_REUSEANSWERSREQUEST_ENVIRONMENTENTRY']._loaded_options = None
   _globals['_REUSEANSWERSREQUEST_ENVIRONMENTENTRY']._serialized_options = b'8\001'
   _globals['_PUTSAMPLESREQUEST']._serialized_start=240
@@ -57,33 +61,39 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RUNFACTS']._serialized_start=648
   _globals['_RUNFACTS']._serialized_end=953
   _globals['_OPENRUNREQUEST']._serialized_start=956
-  _globals['_OPENRUNREQUEST']._serialized_end=1306
-  _globals['_OPENRUNRESPONSE']._serialized_start=1308
-  _globals['_OPENRUNRESPONSE']._serialized_end=1365
-  _globals['_REUSEANSWERSREQUEST']._serialized_start=1368
-  _globals['_REUSEANSWERSREQUEST']._serialized_end=1543
-  _globals['_REUSEANSWERSREQUEST_ENVIRONMENTENTRY']._serialized_start=1493
-  _globals['_REUSEANSWERSREQUEST_ENVIRONMENTENTRY']._serialized_end=1543
-  _globals['_REUSEANSWERSRESPONSE']._serialized_start=1545
-  _globals['_REUSEANSWERSRESPONSE']._serialized_end=1583
-  _globals['_GETCOUNTSREQUEST']._serialized_start=1585
-  _globals['_GETCOUNTSREQUEST']._serialized_end=1644
-  _globals['_GETCOUNTSRESPONSE']._serialized_start=1646
-  _globals['_GETCOUNTSRESPONSE']._serialized_end=1709
-  _globals['_LISTMISSINGREQUEST']._serialized_start=1711
-  _globals['_LISTMISSINGREQUEST']._serialized_end=1801
-  _globals['_MISSINGSAMPLE']._serialized_start=1803
-  _globals['_MISSINGSAMPLE']._serialized_end=1851
-  _globals['_LISTMISSINGRESPONSE']._serialized_start=1853
-  _globals['_LISTMISSINGRESPONSE']._serialized_end=1943
-  _globals['_CLOSERUNREQUEST']._serialized_start=1946
-  _globals['_CLOSERUNREQUEST']._serialized_end=2096
-  _globals['_CLOSERUNRESPONSE']._serialized_start=2098
-  _globals['_CLOSERUNRESPONSE']._serialized_end=2175
-  _globals['_DELETERUNRECORDREQUEST']._serialized_start=2177
-  _globals['_DELETERUNRECORDREQUEST']._serialized_end=2217
-  _globals['_DELETERUNRECORDRESPONSE']._serialized_start=2219
-  _globals['_DELETERUNRECORDRESPONSE']._serialized_end=2244
-  _globals['_RUNRECORDSERVICE']._serialized_start=2247
-  _globals['_RUNRECORDSERVICE']._serialized_end=2982
+  _globals['_OPENRUNREQUEST']._serialized_end=1426
+  _globals['_OPENRUNREQUEST_CODEENTRY']._serialized_start=1339
+  _globals['_OPENRUNREQUEST_CODEENTRY']._serialized_end=1405
+  _globals['_CODEFILES']._serialized_start=1428
+  _globals['_CODEFILES']._serialized_end=1534
+  _globals['_CODEFILES_FILESENTRY']._serialized_start=1490
+  _globals['_CODEFILES_FILESENTRY']._serialized_end=1534
+  _globals['_OPENRUNRESPONSE']._serialized_start=1536
+  _globals['_OPENRUNRESPONSE']._serialized_end=1593
+  _globals['_REUSEANSWERSREQUEST']._serialized_start=1596
+  _globals['_REUSEANSWERSREQUEST']._serialized_end=1771
+  _globals['_REUSEANSWERSREQUEST_ENVIRONMENTENTRY']._serialized_start=1721
+  _globals['_REUSEANSWERSREQUEST_ENVIRONMENTENTRY']._serialized_end=1771
+  _globals['_REUSEANSWERSRESPONSE']._serialized_start=1773
+  _globals['_REUSEANSWERSRESPONSE']._serialized_end=1811
+  _globals['_GETCOUNTSREQUEST']._serialized_start=1813
+  _globals['_GETCOUNTSREQUEST']._serialized_end=1872
+  _globals['_GETCOUNTSRESPONSE']._serialized_start=1874
+  _globals['_GETCOUNTSRESPONSE']._serialized_end=1937
+  _globals['_LISTMISSINGREQUEST']._serialized_start=1939
+  _globals['_LISTMISSINGREQUEST']._serialized_end=2029
+  _globals['_MISSINGSAMPLE']._serialized_start=2031
+  _globals['_MISSINGSAMPLE']._serialized_end=2079
+  _globals['_LISTMISSINGRESPONSE']._serialized_start=2081
+  _globals['_LISTMISSINGRESPONSE']._serialized_end=2171
+  _globals['_CLOSERUNREQUEST']._serialized_start=2174
+  _globals['_CLOSERUNREQUEST']._serialized_end=2324
+  _globals['_CLOSERUNRESPONSE']._serialized_start=2326
+  _globals['_CLOSERUNRESPONSE']._serialized_end=2403
+  _globals['_DELETERUNRECORDREQUEST']._serialized_start=2405
+  _globals['_DELETERUNRECORDREQUEST']._serialized_end=2445
+  _globals['_DELETERUNRECORDRESPONSE']._serialized_start=2447
+  _globals['_DELETERUNRECORDRESPONSE']._serialized_end=2472
+  _globals['_RUNRECORDSERVICE']._serialized_start=2475
+  _globals['_RUNRECORDSERVICE']._serialized_end=3210
 # @@protoc_insertion_point(module_scope)

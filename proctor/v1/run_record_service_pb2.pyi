@@ -260,6 +260,27 @@ class OpenRunRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class CodeEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___CodeFiles: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___CodeFiles | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     RUN_ID_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
     TASKS_FIELD_NUMBER: _builtins.int
@@ -270,6 +291,7 @@ class OpenRunRequest(_message.Message):
     GROUPS_FIELD_NUMBER: _builtins.int
     MAX_FAILED_SHARE_FIELD_NUMBER: _builtins.int
     ROW_ROLLOUTS_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
@@ -298,6 +320,10 @@ class OpenRunRequest(_message.Message):
     def row_rollouts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Repetitions of each sample, 0 to `rollouts`, where some have fewer; empty means `rollouts` of each."""
 
+    @_builtins.property
+    def code(self) -> _containers.MessageMap[_builtins.str, Global___CodeFiles]:
+        """Code that scores answers, by the digests that the scoring of tasks names."""
+
     def __init__(
         self,
         *,
@@ -311,16 +337,61 @@ class OpenRunRequest(_message.Message):
         groups: _abc.Iterable[_sample_pb2.TaskGroup] | None = ...,
         max_failed_share: _builtins.float | None = ...,
         row_rollouts: _abc.Iterable[_builtins.int] | None = ...,
+        code: _abc.Mapping[_builtins.str, Global___CodeFiles] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_failed_share", b"_max_failed_share", "facts", b"facts", "max_failed_share", b"max_failed_share"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_failed_share", b"_max_failed_share", "epoch", b"epoch", "facts", b"facts", "groups", b"groups", "max_failed_share", b"max_failed_share", "rollouts", b"rollouts", "row_rollouts", b"row_rollouts", "run_id", b"run_id", "scoring_method", b"scoring_method", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_failed_share", b"_max_failed_share", "code", b"code", "epoch", b"epoch", "facts", b"facts", "groups", b"groups", "max_failed_share", b"max_failed_share", "rollouts", b"rollouts", "row_rollouts", b"row_rollouts", "run_id", b"run_id", "scoring_method", b"scoring_method", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_failed_share: _TypeAlias = _typing.Literal["max_failed_share"]  # noqa: Y015
     _WhichOneofArgType__max_failed_share: _TypeAlias = _typing.Literal["_max_failed_share", b"_max_failed_share"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_failed_share) -> _WhichOneofReturnType__max_failed_share | None: ...
 
 Global___OpenRunRequest: _TypeAlias = OpenRunRequest  # noqa: Y015
+
+@_typing.final
+class CodeFiles(_message.Message):
+    """Files of a task's code."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class FilesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.bytes
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.bytes = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    FILES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def files(self) -> _containers.ScalarMap[_builtins.str, _builtins.bytes]:
+        """By their paths in the root of the suite."""
+
+    def __init__(
+        self,
+        *,
+        files: _abc.Mapping[_builtins.str, _builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["files", b"files"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CodeFiles: _TypeAlias = CodeFiles  # noqa: Y015
 
 @_typing.final
 class OpenRunResponse(_message.Message):

@@ -299,19 +299,27 @@ class MetricUse(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     OPTIONS_JSON_FIELD_NUMBER: _builtins.int
+    FUNCTION_FIELD_NUMBER: _builtins.int
+    AGGREGATION_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Registered name, for example acc, acc_norm, mcc, f1, exact_match."""
     options_json: _builtins.str
     """Options of the metric as JSON object text; empty means none."""
+    function: _builtins.str
+    """Python code of the task that scores an answer, as "path:function"; empty means the metric of that name."""
+    aggregation: _builtins.str
+    """Python code of the task that makes the figure of what all answers score, as "path:function"; empty means that of the metric."""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         options_json: _builtins.str = ...,
+        function: _builtins.str = ...,
+        aggregation: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "options_json", b"options_json"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aggregation", b"aggregation", "function", b"function", "name", b"name", "options_json", b"options_json"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -328,6 +336,8 @@ class TaskScoring(_message.Message):
     FILTERS_JSON_FIELD_NUMBER: _builtins.int
     TARGET_DELIMITER_FIELD_NUMBER: _builtins.int
     KEEPS_REASONING_FIELD_NUMBER: _builtins.int
+    PROCESS_RESULTS_FIELD_NUMBER: _builtins.int
+    CODE_DIGEST_FIELD_NUMBER: _builtins.int
     output_type: Global___OutputType.ValueType
     """Output type of the task."""
     filters_json: _builtins.str
@@ -338,6 +348,10 @@ class TaskScoring(_message.Message):
     """Prefix of continuations; removed for figures per character."""
     keeps_reasoning: _builtins.bool
     """Score the whole text of the model, its reasoning included."""
+    process_results: _builtins.str
+    """Python code of the task that gives the values of all its metrics, as "path:function"; empty means none."""
+    code_digest: _builtins.str
+    """SHA-256 of the files of the task's code, in hex; empty means that no code scores."""
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[Global___MetricUse]:
         """Metrics in order; the first is the task's main metric. Empty means that answers are not scored."""
@@ -350,10 +364,12 @@ class TaskScoring(_message.Message):
         filters_json: _builtins.str = ...,
         target_delimiter: _builtins.str = ...,
         keeps_reasoning: _builtins.bool = ...,
+        process_results: _builtins.str = ...,
+        code_digest: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filters_json", b"filters_json", "keeps_reasoning", b"keeps_reasoning", "metrics", b"metrics", "output_type", b"output_type", "target_delimiter", b"target_delimiter"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code_digest", b"code_digest", "filters_json", b"filters_json", "keeps_reasoning", b"keeps_reasoning", "metrics", b"metrics", "output_type", b"output_type", "process_results", b"process_results", "target_delimiter", b"target_delimiter"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -65,10 +65,16 @@ class PromptForm(ContractEnum):
 
 @dataclass(frozen=True, slots=True)
 class MetricUse:
-    """A metric by name. `options_json` is a JSON object as text, "" for no options."""
+    """A metric by name. `options_json` is a JSON object as text, "" for no options.
+
+    `function` and `aggregation` name Python code of the task as `path:function`: it scores an answer, and
+    makes the figure of what all answers score.
+    """
 
     name: str
     options_json: str = ""
+    function: str = ""
+    aggregation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,8 @@ class TaskScoring:
     """The fields of a task that scoring uses, as they are stored and sent.
 
     The first metric is the task's main one; without metrics answers are kept and not scored.
-    `filters_json` is a JSON array as text, "" for no filters.
+    `filters_json` is a JSON array as text, "" for no filters. `process_results` names Python code of the task
+    that gives the values of all its metrics; `code_digest` is that of the files of all its code.
     """
 
     output_type: OutputType
@@ -84,6 +91,8 @@ class TaskScoring:
     filters_json: str = ""
     target_delimiter: str = " "
     keeps_reasoning: bool = False
+    process_results: str = ""
+    code_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Settings that several services read under one name, so that a deployment sets each of them once."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -44,6 +44,23 @@ DataDir = Annotated[
     Field(
         validation_alias="PROCTOR_DATA_DIR",
         description="Local mirror of hub data sets: a folder with a `mirror.yaml`.",
+    ),
+]
+TaskCode = Annotated[
+    Literal["off", "sandbox"],
+    Field(
+        validation_alias="PROCTOR_TASK_CODE",
+        description="Whether Python code of tasks, which `!function` names, makes their rows and scores "
+        "their answers: `sandbox` executes it on the machines of the scheduler and of results in sandboxes "
+        "of bubblewrap, without a network.",
+    ),
+]
+TaskCodePackages = Annotated[
+    Path | None,
+    Field(
+        validation_alias="PROCTOR_TASK_CODE_PACKAGES",
+        description="Folder with the packages that code of tasks may import, as `pip install --target` makes "
+        "it.",
     ),
 ]
 TlsCertificateFile = Annotated[

@@ -167,6 +167,15 @@ CREATE TABLE resume_points (
     CONSTRAINT resume_points_run_id_fkey FOREIGN KEY (run_id) REFERENCES run_records(run_id) ON DELETE CASCADE
 );
 
+CREATE TABLE run_codes (
+    run_id uuid NOT NULL,
+    digest text NOT NULL,
+    paths text[] NOT NULL,
+    contents bytea[] NOT NULL,
+    CONSTRAINT run_codes_pkey PRIMARY KEY (run_id, digest),
+    CONSTRAINT run_codes_run_id_fkey FOREIGN KEY (run_id) REFERENCES run_records(run_id) ON DELETE CASCADE
+);
+
 CREATE TABLE run_comparisons (
     first_run_id uuid NOT NULL,
     second_run_id uuid NOT NULL,

@@ -2,7 +2,13 @@
 
 from pydantic import Field
 
-from services.common.shared_settings import ResultsAddress, SchemaServiceSettings, settings_of
+from services.common.shared_settings import (
+    ResultsAddress,
+    SchemaServiceSettings,
+    TaskCode,
+    TaskCodePackages,
+    settings_of,
+)
 
 
 class ResultsSettings(SchemaServiceSettings):
@@ -11,6 +17,8 @@ class ResultsSettings(SchemaServiceSettings):
     model_config = settings_of("results")
 
     results_address: ResultsAddress = "127.0.0.1:8083"
+    task_code: TaskCode = "off"
+    task_code_packages: TaskCodePackages = None
     listen_address: str = ""
     """host:port where results listens for gRPC, if it is not the address that others call."""
     health_address: str = ""

@@ -16,6 +16,7 @@ from services.common.nats.streams import outcome_consumer
 from services.common.postgres import PostgresSession
 from services.common.process import usable_dispatch_proof_key
 from services.common.processes.bounded_calls import BoundedCalls
+from services.common.sandboxes.task_code.ports import CodeRunner
 from services.common.structured_logs import get_logger
 from services.results.answers import grpc_api as grpc_answer_api
 from services.results.answers import grpc_results_api
@@ -51,6 +52,7 @@ from services.results.rescoring.rescore_task import RescoreTask
 from services.results.runs.delete_unused_sets import DeleteUnusedSets
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.samples.postgres import PostgresSampleSets
+from services.results.scoring.code.score_by_code import ScoreByCode
 from services.results.scoring.processes.scorer_pool import ScorerPool
 from services.results.settings import ResultsSettings
 from services.results.summaries import grpc_api as grpc_record_api
@@ -83,10 +85,14 @@ class Connections:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processes:
-    """Processes beside the service: they score texts, and compute figures that may take long."""
+    """Processes beside the service: they score texts, compute figures that may take long, and execute code.
+
+    `code` None: the operator allows no code of tasks.
+    """
 
     scorer: ScorerPool
     calls: BoundedCalls
+    code: CodeRunner | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +134,7 @@ def make_topics(settings: ResultsSettings, connections: Connections, processes: 
         outcomes=recording.outcomes,
         progress=NatsProgressPublisher(connection=nats, dispatch_proof_key=dispatch_proof_key),
         scorer=processes.scorer,
+        by_code=ScoreByCode(runner=processes.code),
     )
     consumer = NatsOutcomeConsumer(
         puller=Puller(jetstream=JetStream(connection=nats), spec=outcome_consumer(settings.ack_wait_seconds)),
@@ -140,7 +147,7 @@ def make_topics(settings: ResultsSettings, connections: Connections, processes: 
     compare_pending = make_compare_pending(work, store_comparison, clock)
     leases = PostgresLeases(session=work, holder=str(uuid4()))
     leased_runs = make_leased_runs(work, leases)
-    close_run = make_close_run(settings, stores, leases, clock)
+    close_run = make_close_run(settings, stores, leases, clock, processes.code)
     delete_run = DeleteRunRecord(records=stores.records, outcomes=stores.outcomes)
     apis = {
         grpc_record_api.SERVICE_NAME: make_record_api(work, stores, close_run, delete_run).register,
@@ -182,7 +189,7 @@ def _user_apis(
 ) -> Mapping[str, Registration]:
     """The APIs that serve users, by the names of the services."""
     stores = _stores(session, clock)
-    show_summary = make_show_summary(stores, clock)
+    show_summary = make_show_summary(stores, clock, processes.code)
     results_api = GrpcResultsApi(
         show_summary=show_summary,
         list_outcomes=make_list_outcomes(session, stores, clock),
@@ -194,6 +201,7 @@ def _user_apis(
         answers=PostgresListedOutcomes(session=session),
         show_summary=show_summary,
         scorer=processes.scorer,
+        by_code=ScoreByCode(runner=processes.code),
     )
     store_comparison = make_store_comparison(session, stores, processes.calls)
     comparisons = make_comparison_api(

@@ -3,7 +3,6 @@
 from os import getuid
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Literal
 
 from pydantic import Field
 
@@ -17,6 +16,8 @@ from services.common.shared_settings import (
     ResultsAddress,
     SchedulerAddress,
     SchemaServiceSettings,
+    TaskCode,
+    TaskCodePackages,
     settings_of,
 )
 
@@ -33,6 +34,8 @@ class SchedulerSettings(SchemaServiceSettings):
     results_address: ResultsAddress = "127.0.0.1:8083"
     pools_file: PoolsFilePath = Path("pools.yaml")
     data_dir: DataDir = None
+    task_code: TaskCode = "off"
+    task_code_packages: TaskCodePackages = None
     listen_address: str = ""
     """host:port where the scheduler listens for gRPC, if it is not the address that others call."""
     health_address: str = ""
@@ -52,11 +55,6 @@ class SchedulerSettings(SchemaServiceSettings):
     folder of the account that the scheduler runs as. It may be emptied at any time."""
     suite_cache_dir: Path = Path(gettempdir()) / f"proctor-suites-{getuid()}"
     """Folder for unpacked data files of users' suites. It may be emptied at any time."""
-    task_code: Literal["off", "sandbox"] = "off"
-    """Whether Python code of tasks, which `!function` names, makes their rows: `sandbox` executes it on this
-    machine in sandboxes of bubblewrap, without a network."""
-    task_code_packages: Path | None = None
-    """Folder with the packages that code of tasks may import, as `pip install --target` makes it."""
     object_store: str = (Path(gettempdir()) / f"proctor-objects-{getuid()}").as_uri()
     """Store of uploaded files: file:///…, s3://bucket/…, gs://bucket/… or az://container/….
     Credentials are read from the environment, by the rules of each cloud's own tools."""

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from services.results.outcomes.outcome import ScoredOutcome
-from services.results.scoring.score import ScoreValue
 from services.results.statistics.figure import BOOTSTRAP, Figure
 from services.scheduler.suites.rendering.sample import RenderedSample
 from tests.reference.golden_reference import GoldenTask
@@ -42,7 +41,7 @@ def assert_same_scores(outcomes: Sequence[ScoredOutcome], golden: GoldenTask) ->
     assert compared >= len(outcomes)
 
 
-def _as_golden(value: ScoreValue) -> object:
+def _as_golden(value: object) -> object:
     """The golden files hold a predicted label as text."""
     return [value[0], str(value[1])] if isinstance(value, tuple) else value
 

@@ -38,11 +38,15 @@ _ENGINE = (
     *("VLLM_*", "CUDA_*", "NVIDIA_*", "NCCL_*", "TORCH*", "PYTORCH_*", "TRITON_*", "TRANSFORMERS_*"),
     *("TOKENIZERS_*", "OMP_*", "MKL_*", "OPENBLAS_*", "KMP_*", "GOMP_*", "LD_PRELOAD", "CC", "CXX"),
 )
+_TASK_CODE = "PROCTOR_TASK_CODE*"
 INHERITED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "gateway": (*_EVERY_PROCESS, "PROCTOR_GATEWAY_*"),
-        "scheduler": (*_EVERY_PROCESS, "PROCTOR_SCHEDULER_*", "PROCTOR_ALLOWED_BASE_URLS", *_HUB, *_BUCKETS),
-        "results": (*_EVERY_PROCESS, "PROCTOR_RESULTS_*"),
+        "scheduler": (
+            *(*_EVERY_PROCESS, "PROCTOR_SCHEDULER_*", "PROCTOR_ALLOWED_BASE_URLS", _TASK_CODE),
+            *(*_HUB, *_BUCKETS),
+        ),
+        "results": (*_EVERY_PROCESS, "PROCTOR_RESULTS_*", _TASK_CODE),
         "worker": (*_EVERY_PROCESS, "PROCTOR_WORKER_*", "PROCTOR_ALLOWED_BASE_URLS", *_HUB, *_ENGINE),
     }
 )
@@ -145,10 +149,11 @@ def server_environment(service: str, options: StackOptions, wiring: Wiring) -> d
         defaults["PROCTOR_SCHEDULER_SUITE_CACHE_DIR"] = str(options.state_dir.absolute() / "suites")
         defaults["PROCTOR_SCHEDULER_HUB_CACHE_DIR"] = str(options.state_dir.absolute() / "hub")
         defaults["PROCTOR_SCHEDULER_MAX_READS_PER_MINUTE"] = "0"
-        # Who brings a task here is who operates this machine.
-        defaults["PROCTOR_SCHEDULER_TASK_CODE"] = "sandbox"
         if SUITES_OF_CHECKOUT.is_dir():
             defaults["PROCTOR_SCHEDULER_SUITES_DIR"] = str(SUITES_OF_CHECKOUT)
+    if service in ("scheduler", "results"):
+        # Who brings a task here is who operates this machine.
+        defaults["PROCTOR_TASK_CODE"] = "sandbox"
     keys = {pool.provider.api_key_env for pool in options.pools if pool.provider}
     inherited = {
         name: value

@@ -46,7 +46,12 @@ def ready_metrics(output_type: OutputType) -> Sequence[Metric]:
     return [metric for metric in METRICS.values() if metric.is_ready_for(output_type)]
 
 
+def _may_be_headline(use: MetricUse) -> bool:
+    """What Python code of a task scores is no metric of the catalogue."""
+    return use.name not in METRICS or METRICS[use.name].may_be_headline
+
+
 def headline_first(uses: Sequence[MetricUse]) -> tuple[MetricUse, ...]:
     """The first metric of a task is its main one: the first that may be goes before those that may not."""
-    headline = next((use for use in uses if METRICS[use.name].may_be_headline), None)
+    headline = next((use for use in uses if _may_be_headline(use)), None)
     return (*([headline] if headline else []), *(use for use in uses if use is not headline))

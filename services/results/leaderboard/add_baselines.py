@@ -110,7 +110,8 @@ class AddBaselines:
         scoring, majority = compile_scoring(task.scoring, plan.scoring_method), MajorityCount()
         async for numbered in self._targets(task):
             majority.add(target for _, target in numbered)
-        if scoring.output_type is OutputType.GENERATE_UNTIL and majority.is_of_all_different_texts:
+        is_text = scoring.output_type is OutputType.GENERATE_UNTIL
+        if scoring.code_digest or (is_text and majority.is_of_all_different_texts):
             return undefined_baselines(scoring, task.sample_count)
         label_count = await find_label_count(self.sample_sets, task, scoring)
         uncompiled = UncompiledScoring(

@@ -130,6 +130,15 @@ CREATE INDEX run_tasks_of_sample_set ON run_tasks (sample_set_id);
 -- Runs whose answers another run might reuse.
 CREATE INDEX run_tasks_same_requests ON run_tasks (request_digest) WHERE request_digest IS NOT NULL;
 
+-- Python code that scores answers, by the digest that the scoring of tasks names.
+CREATE TABLE run_codes (
+    run_id uuid NOT NULL REFERENCES run_records ON DELETE CASCADE,
+    digest text NOT NULL,
+    paths text[] NOT NULL,
+    contents bytea[] NOT NULL,
+    PRIMARY KEY (run_id, digest)
+);
+
 -- What engines report about themselves. Several workers may report different values; each is kept.
 CREATE TABLE run_environments (
     run_id uuid NOT NULL REFERENCES run_records ON DELETE CASCADE,

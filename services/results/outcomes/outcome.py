@@ -9,7 +9,7 @@ from proctor.values.outcome import Failure, FailureClass, Outcome, OutcomeStatus
 from proctor.values.usage import USAGE_NAMES, Timing, TokenUsage
 from services.results.runs.run_plan import PlannedTask
 from services.results.samples.sample import StoredSample
-from services.results.scoring.score import ScoreValue
+from services.results.scoring.score import ScoreValue, StoredValue
 
 UNRECORDABLE = "The answer could not be recorded; the log of results says why."
 # No answer comes near these, and sums, squares and quotients over any run stay finite.
@@ -45,7 +45,7 @@ class ScoredOutcome:
     outcome: Outcome
     status: OutcomeStatus
     prediction: str
-    scores: Mapping[str, ScoreValue]
+    scores: Mapping[str, StoredValue]
     is_reused: bool = False
     recorded_at: datetime | None = field(default=None, compare=False)
 

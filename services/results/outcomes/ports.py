@@ -1,6 +1,6 @@
 """Ports of outcomes: stores and the progress feed."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,6 +8,7 @@ from proctor.values.outcome import OutcomeStatus
 from services.results.outcomes.outcome import ScoredOutcome
 from services.results.outcomes.timing_summary import TimeBucket, TimingSummary
 from services.results.runs.run_plan import RecordedProgress, RunRecord
+from services.results.scoring.score import StoredValue
 from services.results.statistics.columns import ScoreChunk
 
 # The most earlier runs whose answers are considered for a task, the latest first.
@@ -57,6 +58,12 @@ class OutcomeStore(Protocol):
 
     async def count_reused(self, run_id: str) -> int:
         """How many answers of a run were copied from other runs."""
+        ...
+
+    def stored_scores(
+        self, run_id: str, window: range
+    ) -> AsyncIterator[Sequence[tuple[int, Mapping[str, StoredValue]]]]:
+        """What answers score, with values of code, by the numbers of their samples."""
         ...
 
     async def gpu_seconds(self, run_id: str) -> float:

@@ -18,6 +18,7 @@ from services.results.outcomes.ports import MAX_SOURCES, AnswerSource, OutcomePa
 from services.results.outcomes.timing_summary import Percentiles, TimeBucket, TimingSummary
 from services.results.runs.run_plan import RunRecord
 from services.results.scoring.choice_metrics import has_logprobs_only
+from services.results.scoring.score import StoredValue
 from services.results.statistics.columns import ScoreChunk
 
 # Bounds the time of one statement, and the scores that are in memory at a time.
@@ -96,6 +97,15 @@ class PostgresOutcomes:
                 {row["metric"]: np.array(row["firsts"], dtype=np.float64) for row in rows},
                 {row["metric"]: np.array(row["seconds"], dtype=np.float64) for row in rows},
             )
+
+    async def stored_scores(
+        self, run_id: str, window: range
+    ) -> AsyncIterator[Sequence[tuple[int, Mapping[str, StoredValue]]]]:
+        async for start, end in self._parts(run_id, window):
+            rows = await self._session.fetch(
+                "list_stored_scores", run_id=run_id, first_sample=start, end_sample=end
+            )
+            yield [(row["sample"], orjson.loads(row["scores"])) for row in rows]
 
     async def count_reused(self, run_id: str) -> int:
         reused: int = await self._session.fetchval("count_reused", run_id=run_id)

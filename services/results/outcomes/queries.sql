@@ -184,6 +184,12 @@ CROSS JOIN LATERAL (
 ) AS columns
 ORDER BY wanted.ordinal;
 
+-- name: list_stored_scores: Return all that the answers to some samples score, by sample and rollout
+SELECT sample, scores
+FROM outcomes
+WHERE run_id = :run_id AND sample >= :first_sample AND sample < :end_sample AND status <> 'failed'
+ORDER BY sample, rollout;
+
 -- name: read_rollouts: Return how often each sample of a run is answered
 SELECT rollouts FROM run_records WHERE run_id = :run_id;
 

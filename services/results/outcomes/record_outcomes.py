@@ -15,12 +15,13 @@ from weakref import WeakValueDictionary
 from proctor.values.outcome import Answer, Failure, FailureClass, Outcome, OutcomeStatus
 from services.results.outcomes.outcome import OutcomeBatch, ScoredOutcome, with_failure, without_duplicates
 from services.results.outcomes.ports import OutcomeStore, ProgressPublisher
+from services.results.outcomes.score_task import ScoreTask
 from services.results.runs.ports import RunRecordStore, ShardOfRun
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
+from services.results.scoring.code.score_by_code import ScoreByCode
 from services.results.scoring.ports import AnswerScorer, Scored, UncompiledScoring
 from services.results.scoring.score import Score, ScoringImpossible, ScoringTarget
-from services.results.scoring.score_answer import score_answers
 
 # Far more than runs are recorded at a time; a forgotten plan costs one query.
 MAX_CACHED_PLANS = 1000
@@ -56,6 +57,7 @@ class RecordOutcomes:
     outcomes: OutcomeStore
     progress: ProgressPublisher
     scorer: AnswerScorer
+    by_code: ScoreByCode = field(default_factory=ScoreByCode)
     # Neither can go stale: a plan never changes, and an environment once kept is kept.
     _plans: OrderedDict[str, RunPlan] = field(init=False, default_factory=OrderedDict)
     _environments: OrderedDict[tuple[str, frozenset[tuple[str, str]]], None] = field(
@@ -146,11 +148,15 @@ class RecordOutcomes:
         if scoring.is_unscored:
             return [Score("")] * len(answers)
         targets = await self._targets(plan, index, {sample for sample, _ in answers})
-        known = [(targets[sample], answer) for sample, answer in answers if sample in targets]
+        known = [(sample, targets[sample], answer) for sample, answer in answers if sample in targets]
         uncompiled = UncompiledScoring(plan.tasks[index].scoring, plan.scoring_method, shared_by=plan.run_id)
         async with self._run_locks.setdefault(plan.run_id, asyncio.Lock()):
-            scored = iter(await score_answers(self.scorer, scoring, uncompiled, known))
+            scored = iter(await self._scoring.score(plan, index, (scoring, uncompiled), known))
         return [next(scored) if sample in targets else _NO_TARGET for sample, _ in answers]
+
+    @property
+    def _scoring(self) -> ScoreTask:
+        return ScoreTask(self.records, self.sample_sets, self.scorer, self.by_code)
 
     async def _targets(
         self, plan: RunPlan, task_index: int, samples: set[int]
@@ -191,7 +197,7 @@ def _scored(batch: OutcomeBatch, task_index: int, outcome: Outcome, scored: Scor
         return ScoredOutcome(batch.run_id, batch.epoch, task_index, outcome, OutcomeStatus.FAILED, "", {})
     status = OutcomeStatus.UNPARSED if scored.is_unparsed else OutcomeStatus.SCORED
     return ScoredOutcome(
-        batch.run_id, batch.epoch, task_index, outcome, status, scored.prediction, scored.scores
+        batch.run_id, batch.epoch, task_index, outcome, status, scored.prediction, scored.stored
     )
 
 

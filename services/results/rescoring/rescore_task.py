@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from proctor.values.metrics.catalogue import METRICS
 from proctor.values.metrics.names import full_name
@@ -12,17 +12,19 @@ from services.common.checked_fields import invalid_field
 from services.results.answers.outcome_filter import task_index
 from services.results.answers.postgres import PostgresListedOutcomes
 from services.results.outcomes.outcome import ListedOutcome, ScoredRow
+from services.results.outcomes.score_task import SampleToScore, ScoreTask
 from services.results.runs.errors import RunNotFrozen
 from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import UNSPECIFIED, RunPlan
 from services.results.samples.ports import SampleSetStore
+from services.results.scoring.code.score_by_code import ScoreByCode
 from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring, compile_scoring
-from services.results.scoring.ports import AnswerScorer, AnswerToScore, Scored, UncompiledScoring
+from services.results.scoring.ports import AnswerScorer, Scored, UncompiledScoring
 from services.results.scoring.score import ScoringImpossible
-from services.results.scoring.score_answer import score_answers
 from services.results.summaries.run_summary import TaskSummary
 from services.results.summaries.show_summary import ShowSummary
+from services.results.summaries.summarize_by_code import CodeFigures, SampleScores
 from services.results.summaries.summarize_run import find_label_count
 from services.results.summaries.task_columns import TaskColumns, cluster_numbers
 
@@ -46,6 +48,9 @@ class RescoredAnswers:
 
     def __init__(self, scoring: CompiledScoring, label_count: int = 0) -> None:
         self.columns = TaskColumns(scoring, label_count)
+        # What code of the task makes a figure of.
+        self.for_code: list[SampleScores] = []
+        self._is_for_code = bool(scoring.aggregated_metrics)
         self.scored = 0
         self.unparsed = 0
         self.changed = 0
@@ -74,6 +79,8 @@ class RescoredAnswers:
         self.unparsed += score.is_unparsed
         was_failed = isinstance(outcome.result, Failure)
         self.changed += was_failed or score.prediction != listed.scored.prediction
+        if self._is_for_code:
+            self.for_code.append((outcome.sample, score.stored))
         return outcome.sample, outcome.rollout, score.scores
 
 
@@ -107,6 +114,11 @@ class RescoreTask:
     answers: PostgresListedOutcomes
     show_summary: ShowSummary
     scorer: AnswerScorer
+    by_code: ScoreByCode = field(default_factory=ScoreByCode)
+
+    @property
+    def _scoring(self) -> ScoreTask:
+        return ScoreTask(self.records, self.sample_sets, self.scorer, self.by_code)
 
     async def rescore(self, run_id: str, task: str, other: ScoringOverride) -> RescoredTask:
         record = await self.records.get(run_id)
@@ -121,7 +133,8 @@ class RescoreTask:
         rescored = RescoredAnswers(scoring, label_count)
         async for chunk in self.answers.chunks(record.plan, index, has_docs=False):
             answers = _scorable(record.plan, chunk)
-            scored = await score_answers(self.scorer, scoring, uncompiled, list(answers.values()))
+            how, to_score = (scoring, uncompiled), list(answers.values())
+            scored = await self._scoring.score(record.plan, index, how, to_score)
             # In a thread, as with all that is done for a whole chunk: the service goes on recording.
             await asyncio.to_thread(rescored.add, chunk, dict(zip(answers, scored, strict=True)))
         _check_some_were_scored(rescored)
@@ -129,7 +142,23 @@ class RescoreTask:
         # A retry meanwhile replaces answers: those read were of two epochs.
         check_epoch(await self.records.get(run_id), record.epoch)
         summary = await self._summary(record.plan, index, rescored, recorded)
+        if scoring.aggregated_metrics:
+            summary = await self._with_code_figures(record.plan, index, scoring, rescored, summary)
         return RescoredTask(summary, recorded, rescored.changed, rescored.unscored, rescored.named)
+
+    async def _with_code_figures(
+        self,
+        plan: RunPlan,
+        index: int,
+        scoring: CompiledScoring,
+        rescored: RescoredAnswers,
+        summary: TaskSummary,
+    ) -> TaskSummary:
+        task = plan.tasks[index]
+        clusters = cluster_numbers(task, await self.sample_sets.clusters(task.sample_set_id))
+        by_code = CodeFigures(self.records, self.by_code.runner)
+        coded = await by_code.figures(plan.run_id, scoring, rescored.for_code, clusters)
+        return replace(summary, figures={**summary.figures, **coded.figures})
 
     async def _summary(
         self, plan: RunPlan, index: int, rescored: RescoredAnswers, recorded: TaskSummary
@@ -148,13 +177,13 @@ class RescoreTask:
         )
 
 
-def _scorable(plan: RunPlan, outcomes: Sequence[ListedOutcome]) -> Mapping[int, AnswerToScore]:
+def _scorable(plan: RunPlan, outcomes: Sequence[ListedOutcome]) -> Mapping[int, SampleToScore]:
     """Answers by their numbers in the list.
 
     Rows of a data set may have no target; suites say themselves what that means.
     """
     return {
-        number: (listed.sample.target, listed.scored.outcome.answer)
+        number: (listed.scored.outcome.sample, listed.sample.target, listed.scored.outcome.answer)
         for number, listed in enumerate(outcomes)
         if listed.scored.outcome.answer and (listed.sample.target.texts or not plan.facts.is_of_dataset)
     }
@@ -163,7 +192,9 @@ def _scorable(plan: RunPlan, outcomes: Sequence[ListedOutcome]) -> Mapping[int, 
 def _overridden(plan: RunPlan, index: int, other: ScoringOverride) -> TaskScoring:
     scoring = plan.tasks[index].scoring
     if other.metrics:
-        scoring = replace(scoring, metrics=tuple(_full_name(scoring, use) for use in other.metrics))
+        metrics = tuple(_full_name(scoring, use) for use in other.metrics)
+        # Named metrics take the place of the task's code.
+        scoring = replace(scoring, metrics=metrics, process_results="", code_digest="")
     if other.filters_json is not None:
         scoring = replace(scoring, filters_json=other.filters_json)
     if other.keeps_reasoning is not None:

@@ -101,7 +101,8 @@ def _stand_in_tasks(one: EvaluatedTask) -> str:
 
 def _rules(scoring: TaskScoring) -> object:
     uses = [(use.name, use.options_json) for use in scoring.metrics]
-    return scoring.output_type, uses, scoring.filters_json, scoring.target_delimiter
+    rules = scoring.output_type, uses, scoring.filters_json, scoring.target_delimiter
+    return (*rules, scoring.process_results, scoring.code_digest) if scoring.code_digest else rules
 
 
 # Conditions that leaderboards and other conditions name.

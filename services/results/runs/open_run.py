@@ -1,9 +1,11 @@
 """Makes or reopens the record of a run for an epoch; from then on outcomes of earlier epochs are refused."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
 from services.common.checked_fields import invalid_field
+from services.common.sandboxes.task_code.ports import CodeFiles
 from services.results.runs.errors import EpochNotOpen, EpochOver
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
@@ -14,14 +16,17 @@ from services.results.scoring.compiled_scoring import InvalidScoring
 class OpenRun:
     records: RunRecordStore
 
-    async def open(self, plan: RunPlan, epoch: int) -> RunRecord:
-        """The plan counts only for a run that is not known yet."""
+    async def open(self, plan: RunPlan, epoch: int, code: Mapping[str, CodeFiles] | None = None) -> RunRecord:
+        """The plan counts only for a run that is not known yet. `code` is by the digests that it names."""
         if plan.rollouts < 1:
             raise invalid_field("rollouts", "must be 1 or more")
         if plan.row_rollouts and len(plan.row_rollouts) != plan.end_sample:
             raise invalid_field("row_rollouts", "must have a number for each sample")
         check_plan(plan)
-        return await self.records.open(plan, epoch)
+        record = await self.records.open(plan, epoch)
+        if code:
+            await self.records.add_code(plan.run_id, code)
+        return record
 
 
 def check_plan(plan: RunPlan) -> None:

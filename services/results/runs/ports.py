@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from proctor.values.run import RunState
+from services.common.sandboxes.task_code.ports import CodeFiles
 from services.results.runs.run_plan import RecordedProgress, RunPlan, RunRecord
 
 # Run and shard.
@@ -16,6 +17,14 @@ class RunRecordStore(Protocol):
 
     async def open(self, plan: RunPlan, epoch: int) -> RunRecord:
         """Makes the record, or opens a later epoch of it; returns the record. Raises EpochOver."""
+        ...
+
+    async def add_code(self, run_id: str, code: Mapping[str, CodeFiles]) -> None:
+        """Stores the code that scores answers of a run, by digest. Can be repeated without harm."""
+        ...
+
+    async def code(self, run_id: str, digest: str) -> CodeFiles:
+        """Files of code; none where the run has none of this digest."""
         ...
 
     async def get(self, run_id: str) -> RunRecord:

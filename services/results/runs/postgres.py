@@ -14,6 +14,7 @@ from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.scoring import ScoringMethod, TaskGroup, TaskScoring
 from proctor.values.usage import ModelPrice, TokenUsage
 from services.common.postgres import PostgresSession, PostgresTransaction, storable
+from services.common.sandboxes.task_code.ports import CodeFiles
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete
 from services.results.runs.ports import ShardOfRun
 from services.results.runs.run_plan import (
@@ -47,6 +48,20 @@ class PostgresRunRecords:
 
         await self._session.run(add_or_open)
         return await self.get(plan.run_id)
+
+    async def add_code(self, run_id: str, code: Mapping[str, CodeFiles]) -> None:
+        for digest, files in code.items():
+            await self._session.execute(
+                "add_run_code",
+                run_id=run_id,
+                digest=digest,
+                paths=list(files),
+                contents=list(files.values()),
+            )
+
+    async def code(self, run_id: str, digest: str) -> CodeFiles:
+        row = await self._session.fetchrow("read_run_code", run_id=run_id, digest=digest)
+        return dict(zip(row["paths"], row["contents"], strict=True)) if row else {}
 
     async def get(self, run_id: str) -> RunRecord:
         record = await self.find(run_id)

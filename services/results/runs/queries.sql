@@ -23,6 +23,14 @@ VALUES (
     :run_id, :task_index, :task, :sample_set_id, :first_sample, :sample_count, :scoring, :provenance, :request_digest
 );
 
+-- name: add_run_code: Store files of code that scores answers of a run
+INSERT INTO run_codes (run_id, digest, paths, contents)
+VALUES (:run_id, :digest, :paths, :contents)
+ON CONFLICT (run_id, digest) DO NOTHING;
+
+-- name: read_run_code: Return files of code that scores answers of a run
+SELECT paths, contents FROM run_codes WHERE run_id = :run_id AND digest = :digest;
+
 -- name: lock_run_record: Return epoch and state of a run; recorders wait until the transaction ends
 SELECT epoch, is_frozen FROM run_records WHERE run_id = :run_id FOR UPDATE;
 

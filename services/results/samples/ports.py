@@ -37,6 +37,10 @@ class SampleSetStore(SampleReader[StoredSample], Protocol):
         """Targets by position; unknown positions are left out."""
         ...
 
+    async def docs(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, str]:
+        """The rows of samples as JSON, by position; unknown positions are left out."""
+        ...
+
     async def clusters(self, sample_set_id: str) -> Mapping[int, str]:
         """The passage of each sample that shares one with others, by position."""
         ...

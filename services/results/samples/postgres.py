@@ -68,6 +68,10 @@ class PostgresSampleSets:
         rows = await self._session.fetch("list_targets", sample_set_id=sample_set_id, positions=positions)
         return {row["position"]: _target(row) for row in rows}
 
+    async def docs(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, str]:
+        rows = await self._session.fetch("list_docs", sample_set_id=sample_set_id, positions=positions)
+        return {row["position"]: row["doc_json"] for row in rows}
+
     async def clusters(self, sample_set_id: str) -> Mapping[int, str]:
         rows = await self._session.fetch("list_clusters", sample_set_id=sample_set_id)
         return {row["position"]: row["cluster"] for row in rows}

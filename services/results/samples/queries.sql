@@ -104,6 +104,9 @@ SELECT position, choices, target_choice, target_texts, right_choices, wrong_text
 FROM samples
 WHERE sample_set_id = :sample_set_id AND position = ANY (:positions);
 
+-- name: list_docs: Return the rows of samples
+SELECT position, doc_json FROM samples WHERE sample_set_id = :sample_set_id AND position = ANY (:positions);
+
 -- name: list_clusters: Return the samples of a set that share a passage
 SELECT position, cluster FROM samples WHERE sample_set_id = :sample_set_id AND cluster <> '' ORDER BY position;
 

@@ -10,18 +10,20 @@ from services.results.scoring.timed_regex import TimedRegex
 
 # The last step of a pipeline. It needs all rollouts of a sample, so it is applied with the figures.
 MAJORITY_VOTE = "majority_vote"
+FALLBACK = "[invalid]"
 
 
 @dataclass(frozen=True, slots=True)
 class FilterStep:
     """One of FILTERS, with the options of `regex`.
 
-    lm-evaluation-harness's `fallback` is ignored: what is not found is unread.
+    What is not found is unread: only Python code of a task gets lm-evaluation-harness's `fallback`.
     """
 
     function: str
     regex: TimedRegex | None = None
     group_select: int = 0
+    fallback: str = FALLBACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,14 @@ def read_answer(pipeline: FilterPipeline, text: str) -> str | None:
             return None
         text = read
     return text if text.strip() else None
+
+
+def text_for_code(pipeline: FilterPipeline, text: str) -> str:
+    """As lm-evaluation-harness filters it."""
+    for step in pipeline.steps:
+        read = FILTERS[step.function](step, text)
+        text = step.fallback if read is None else read
+    return text
 
 
 def _regex(step: FilterStep, text: str) -> str | None:

@@ -3,15 +3,21 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 from proctor.values.metrics.catalogue import METRICS
 from proctor.values.metrics.metric import Metric, MetricInput
-from proctor.values.scoring import OutputType, ScoringMethod, TaskScoring
-from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE, FilterPipeline, FilterStep
+from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
+from services.results.scoring.answer_filters import (
+    FALLBACK,
+    FILTERS,
+    MAJORITY_VOTE,
+    FilterPipeline,
+    FilterStep,
+)
 from services.results.scoring.answer_rules import AnswerRule, MetricOptions, read_rule
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
@@ -40,18 +46,24 @@ class Average(StrEnum):
 class CompiledMetric:
     """A metric by name. `match`: what exact_match and contains ignore; `average`: for f1.
 
-    `rule`: how a metric with a rule of its own reads answers.
+    `rule`: how a metric with a rule of its own reads answers. `coded`: its own entry, where Python code of
+    the task scores; then `function` is the metric's, with its `options`. `aggregation`: code that makes the
+    figure.
     """
 
     name: str
     match: TextMatch = field(default_factory=TextMatch)
     average: Average = Average.BINARY
     rule: AnswerRule | None = None
+    coded: Metric | None = None
+    function: str = ""
+    options: MetricOptions = field(default_factory=dict, hash=False)
+    aggregation: str = ""
 
     @property
     def entry(self) -> Metric:
-        """Its entry in the catalogue."""
-        return METRICS[self.name]
+        """Its entry in the catalogue, or what stands for one."""
+        return self.coded or METRICS[self.name]
 
     @cached_property
     def is_executed(self) -> bool:
@@ -69,7 +81,7 @@ class ScoredMetric:
     @property
     def has_numbers(self) -> bool:
         """Every sample has a score of its own; else the figure is one of all samples together."""
-        return self.metric.entry.kind.is_of_each_answer
+        return self.metric.entry.kind.is_of_each_answer and not self.metric.aggregation
 
     @property
     def names(self) -> tuple[str, str]:
@@ -87,6 +99,8 @@ class CompiledScoring:
     target_delimiter: str = " "
     is_generated: bool = False
     keeps_reasoning: bool = False
+    process_results: str = ""
+    code_digest: str = ""
 
     @property
     def is_loglikelihood(self) -> bool:
@@ -97,7 +111,9 @@ class CompiledScoring:
         """Any answer takes microseconds: by log-probabilities, by equality, or as executed already."""
         has_patterns = any(step.regex for pipeline in self.pipelines for step in pipeline.steps)
         compares = all(
-            metric.is_executed or (metric.name == "exact_match" and metric.match == TextMatch())
+            metric.coded
+            or metric.is_executed
+            or (metric.name == "exact_match" and metric.match == TextMatch())
             for metric in self.metrics
         )
         is_text = self.output_type is OutputType.GENERATE_UNTIL
@@ -108,10 +124,20 @@ class CompiledScoring:
         """Answers are stored and not compared with anything."""
         return self.output_type is OutputType.GENERATE_UNTIL and not self.metrics
 
+    @cached_property
+    def coded_metrics(self) -> tuple[CompiledMetric, ...]:
+        """Those that Python code of the task scores, beside or instead of what is scored here."""
+        return tuple(metric for metric in self.metrics if metric.coded)
+
     @property
     def averages_over_labels(self) -> bool:
         """A figure depends on how many labels there are, whether they occur or not."""
         return any(metric.name == "f1" and metric.average is Average.MACRO for metric in self.metrics)
+
+    @cached_property
+    def aggregated_metrics(self) -> "tuple[ScoredMetric, ...]":
+        """Those whose figure Python code of the task makes of what all answers score."""
+        return tuple(scored for scored in self.scored_metrics if scored.metric.aggregation)
 
     @cached_property
     def pipelines(self) -> tuple[FilterPipeline, ...]:
@@ -199,7 +225,8 @@ def _step(options: MetricOptions, slow_time: SlowTime | None) -> FilterStep:
     group_select = options.get("group_select", 0)
     if not isinstance(group_select, int):
         raise InvalidScoring("group_select must be a whole number")
-    return FilterStep(function, TimedRegex(str(options["regex_pattern"]), slow_time), group_select)
+    regex = TimedRegex(str(options["regex_pattern"]), slow_time)
+    return FilterStep(function, regex, group_select, str(options.get("fallback", FALLBACK)))
 
 
 def compile_scoring(
@@ -213,7 +240,7 @@ def compile_scoring(
     """
     is_generated = scoring.output_type is OutputType.MULTIPLE_CHOICE and method in GENERATING_METHODS
     slow_time = slow_time or SlowTime()
-    metrics = [read_metric(use.name, use.options_json, slow_time) for use in scoring.metrics]
+    metrics = [_compiled_metric(use, scoring, slow_time) for use in scoring.metrics]
     return CompiledScoring(
         scoring.output_type,
         tuple(metric for metric in metrics if not (is_generated and metric.entry.needs_logprobs)),
@@ -221,4 +248,23 @@ def compile_scoring(
         scoring.target_delimiter,
         is_generated,
         scoring.keeps_reasoning,
+        scoring.process_results,
+        scoring.code_digest,
+    )
+
+
+def _compiled_metric(use: MetricUse, scoring: TaskScoring, slow_time: SlowTime) -> CompiledMetric:
+    known = METRICS.get(use.name)
+    is_known = known is not None and bool(known.inputs_of(scoring.output_type))
+    if not (scoring.process_results or use.function or (use.aggregation and not is_known)):
+        return replace(read_metric(use.name, use.options_json, slow_time), aggregation=use.aggregation)
+    is_choice = scoring.output_type is OutputType.MULTIPLE_CHOICE
+    needed = MetricInput.LOGPROBS if is_choice else MetricInput.TEXT
+    entry = Metric(use.name, (needed,), "What Python code of the task makes of an answer.")
+    return CompiledMetric(
+        use.name,
+        coded=entry,
+        function=use.function,
+        options=json.loads(use.options_json or "{}"),
+        aggregation=use.aggregation,
     )

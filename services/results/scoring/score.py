@@ -12,6 +12,8 @@ LabelPair = tuple[int, int]
 NumberPair = tuple[int | float, int | float]
 # Whole numbers are not made floats between processes: what is stored tells 1 from 1.0.
 ScoreValue = int | float | NumberPair
+# A score, or what Python code of a task makes of an answer for its own aggregation: any value of JSON.
+StoredValue = object
 
 
 class ScoringImpossible(ValueError):
@@ -39,12 +41,20 @@ class ScoringTarget:
 class Score:
     """`prediction`: the chosen choice, or the text that was read; "" when none could be (`is_unparsed`).
 
-    A metric that needs a number of the answer is left out of `scores` where none was read.
+    A metric that needs a number of the answer is left out of `scores` where none was read. `read`: what each
+    filter leaves for Python code of the task that scores. `values`: what that makes beside numbers.
     """
 
     prediction: str
     scores: Mapping[str, ScoreValue] = field(default_factory=dict)
     is_unparsed: bool = False
+    read: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def stored(self) -> Mapping[str, object]:
+        """By metric, as the outcome keeps it."""
+        return {**self.scores, **self.values} if self.values else self.scores
 
 
 @dataclass(frozen=True, slots=True)

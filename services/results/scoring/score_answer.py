@@ -7,7 +7,7 @@ from typing import Protocol
 from proctor.values.outcome import Answer
 from proctor.values.reasoning.answers import CUT, with_reasoning_apart
 from proctor.values.scoring import OutputType, are_letters
-from services.results.scoring.answer_filters import FilterPipeline, read_answer
+from services.results.scoring.answer_filters import FilterPipeline, read_answer, text_for_code
 from services.results.scoring.choice_metrics import (
     GENERATED_METRICS,
     LOGLIKELIHOOD_METRICS,
@@ -55,7 +55,11 @@ class _ReadChoice:
 
 
 def score_text(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) -> Score:
-    return _score(scoring, lambda pipeline: _read_text(pipeline, target, answer))
+    score = _score(scoring, lambda pipeline: _read_text(pipeline, target, answer))
+    if not scoring.coded_metrics:
+        return score
+    read = {pipeline.name: text_for_code(pipeline, answer.text) for pipeline in scoring.pipelines}
+    return replace(score, read=read)
 
 
 def _read_text(pipeline: FilterPipeline, target: ScoringTarget, answer: Answer) -> ReadText:
@@ -89,6 +93,8 @@ def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], ReadAnswer
     predictions: dict[str, list[str | None]] = {name: [] for name in read_answers}
     scores: dict[str, ScoreValue] = {}
     for scored in scoring.scored_metrics:
+        if scored.metric.coded:
+            continue
         result = read_answers[scored.pipeline.name].score(scored.metric)
         predictions[scored.pipeline.name].append(result.prediction)
         if result.value is None:
@@ -110,7 +116,8 @@ def score_answer(scoring: CompiledScoring, target: ScoringTarget, answer: Answer
         answer = without_reasoning(answer)
     if scoring.output_type is OutputType.GENERATE_UNTIL:
         return score_text(scoring, target, answer)
-    if target.choice is None and not target.right_choices:
+    needs_target = len(scoring.coded_metrics) < len(scoring.metrics)
+    if needs_target and target.choice is None and not target.right_choices:
         raise ScoringImpossible("the sample has no right choice")
     texts = tuple([choice.removeprefix(scoring.target_delimiter) for choice in target.choices])
     if scoring.is_generated:
@@ -157,6 +164,8 @@ def _score_by_loglikelihood(
     choice = ChosenChoice(target, texts, chosen, answer.choices)
     scores: dict[str, ScoreValue] = {}
     for metric in scoring.metrics:
+        if metric.coded:
+            continue
         if metric.name not in LOGLIKELIHOOD_METRICS:
             raise ScoringImpossible(f"no metric {metric.name!r} for multiple choice")
         scores[metric.name] = LOGLIKELIHOOD_METRICS[metric.name](choice)

@@ -69,7 +69,8 @@ class GrpcRecordApi(run_record_grpc.RunRecordServiceServicer):
         self, request: run_record_pb2.OpenRunRequest, context: RpcContext
     ) -> run_record_pb2.OpenRunResponse:
         checked_id("run_id", request.run_id)
-        record = await self.open_run.open(plan_from_proto(request), request.epoch)
+        code = {digest: dict(each.files) for digest, each in request.code.items()}
+        record = await self.open_run.open(plan_from_proto(request), request.epoch, code)
         return run_record_pb2.OpenRunResponse(tasks=[task_to_proto(task) for task in record.plan.tasks])
 
     async def ReuseAnswers(

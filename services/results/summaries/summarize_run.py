@@ -9,6 +9,7 @@ import numpy as np
 from proctor.values.run import TaskCounts
 from proctor.values.scoring import TaskGroup
 from services.common.clock import Clock
+from services.common.sandboxes.task_code.ports import CodeRunner
 from services.common.threads.cancellable_threads import CancellableThreads
 from services.results.outcomes.timing_summary import (
     BUCKET_WIDTH,
@@ -23,8 +24,9 @@ from services.results.statistics.figure import Figure
 from services.results.summaries.group_figures import TaskFigures, group_summary
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import GroupSummary, RunSummary, TaskSummary
+from services.results.summaries.summarize_by_code import CodeFigures
 from services.results.summaries.summary_work import SummaryWork
-from services.results.summaries.task_columns import TaskColumns, cluster_numbers
+from services.results.summaries.task_columns import Clusters, TaskColumns, cluster_numbers
 
 # Outcomes.
 # Columns take some 20 bytes for each answer and metric: below it several fit beside each other.
@@ -46,6 +48,7 @@ class SummarizeRun:
 
     stores: Stores
     clock: Clock
+    code_runner: CodeRunner | None = None
     large: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(THREADS))
 
@@ -150,7 +153,24 @@ class SummarizeRun:
             return columns.figures(has_rollouts=plan.rollouts > 1, clusters=clusters, on_error=note)
 
         # Seconds for a large run: the service goes on recording meanwhile.
-        return await self.threads.run(computed)
+        figures = await self.threads.run(computed)
+        if scoring.aggregated_metrics:
+            figures = {**figures, **await self._code_figures(plan, index, clusters, work)}
+        own = {scored.key: figures[scored.key] for scored in scoring.scored_metrics}
+        # Behind them those of several rollouts.
+        return {**own, **figures}
+
+    async def _code_figures(
+        self, plan: RunPlan, index: int, clusters: Clusters | None, work: SummaryWork
+    ) -> Mapping[str, Figure]:
+        task = plan.tasks[index]
+        window = range(task.first_sample, task.end_sample)
+        chunks = self.stores.outcomes.stored_scores(plan.run_id, window)
+        scores = [row async for rows in chunks for row in rows]
+        by_code = CodeFigures(self.stores.records, self.code_runner)
+        coded = await by_code.figures(plan.run_id, plan.scorings[index], scores, clusters)
+        work.problems += [f"{task.task}: {problem}" for problem in coded.problems]
+        return coded.figures
 
 
 def _group_summary(group: TaskGroup, by_task: TaskFigures, work: SummaryWork) -> GroupSummary:

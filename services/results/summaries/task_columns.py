@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proctor.values.metrics.metric import ScoreKind
-from proctor.values.metrics.names import is_right_or_wrong, kind_of
+from proctor.values.metrics.names import is_right_or_wrong
 from services.common.errors import WorkCancelled
 from services.common.threads.cancellable_threads import check_cancelled
 from services.results.outcomes.outcome import ScoredRow
@@ -113,13 +113,13 @@ class _PairColumn:
         of_clusters = clusters(samples) if clusters else None
         of_samples = None if rollouts is None else samples
         key = self.scored.key
-        if kind_of(key).is_of_each_answer:
+        if self.scored.metric.entry.kind.is_of_each_answer:
             return figure_of(key, ScoreColumns(first.astype(np.float64), clusters=of_clusters))
         columns = PairColumns(first, second, of_samples, rollouts, of_clusters)
         return figure_of(key, columns, self.scored.metric.average, self.label_count)
 
     def _values(self) -> tuple[Values, Values]:
-        if kind_of(self.scored.key) is not ScoreKind.RANKS or self.scored.pipeline.is_majority:
+        if self.scored.metric.entry.kind is not ScoreKind.RANKS or self.scored.pipeline.is_majority:
             return _viewed(self.first, np.float64), _viewed(self.second, np.float64)
         if not self.positions:
             for numbers in (self.first, self.second):
@@ -130,9 +130,8 @@ class _PairColumn:
 
     def _votes(self, second: Array) -> Array:
         """Predictions for a majority: one that could not be read is NaN and does not vote."""
-        return (
-            second if kind_of(self.scored.key).is_correlation else np.where(second == UNREAD, np.nan, second)
-        )
+        kind = self.scored.metric.entry.kind
+        return second if kind.is_correlation else np.where(second == UNREAD, np.nan, second)
 
 
 _Column = _MeanColumn | _PairColumn
@@ -144,7 +143,7 @@ def _viewed(numbers: "array[Any]", kind: type[Number]) -> NDArray[Number]:
 
 
 def _column_of(scored: ScoredMetric, label_count: int) -> _Column:
-    is_pair = scored.pipeline.is_majority or not kind_of(scored.key).is_of_each_answer
+    is_pair = scored.pipeline.is_majority or not scored.metric.entry.kind.is_of_each_answer
     return _PairColumn(scored, label_count) if is_pair else _MeanColumn(scored)
 
 
@@ -152,7 +151,12 @@ class TaskColumns:
     """`label_count`: how many choices every sample has, for figures over all labels; 0: that is not known."""
 
     def __init__(self, scoring: CompiledScoring, label_count: int = 0) -> None:
-        self._columns = [_column_of(scored, label_count) for scored in scoring.scored_metrics]
+        # What code makes of all values is no column: `figures_by_code` reads them apart.
+        self._columns = [
+            _column_of(scored, label_count)
+            for scored in scoring.scored_metrics
+            if not scored.metric.aggregation
+        ]
         self._rollouts = 0
         self._pending: list[ScoredRow] = []
 
@@ -218,7 +222,9 @@ class TaskColumns:
         judged = [
             column
             for column in self._columns
-            if isinstance(column, _MeanColumn) and is_right_or_wrong(column.scored.key)
+            if isinstance(column, _MeanColumn)
+            and not column.scored.metric.coded
+            and is_right_or_wrong(column.scored.key)
         ]
         # Reversed, so that the first metric of a filter is the one that stays.
         first = {column.scored.pipeline.name: column for column in reversed(judged)}

@@ -2,6 +2,7 @@
 
 from services.common.clock import Clock
 from services.common.postgres import PostgresSession
+from services.common.sandboxes.task_code.ports import CodeRunner
 from services.results.leases.ports import LeaseStore
 from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.outcomes.list_missing import ListMissing
@@ -18,12 +19,14 @@ from services.results.summaries.show_summary import PartialSummaries, ShowSummar
 from services.results.summaries.summarize_run import SummarizeRun
 
 
-def make_close_run(settings: ResultsSettings, stores: Stores, leases: LeaseStore, clock: Clock) -> CloseRun:
+def make_close_run(
+    settings: ResultsSettings, stores: Stores, leases: LeaseStore, clock: Clock, code: CodeRunner | None
+) -> CloseRun:
     return CloseRun(
         records=stores.records,
         summaries=stores.summaries,
         leases=leases,
-        summarize_run=SummarizeRun(stores=stores, clock=clock),
+        summarize_run=SummarizeRun(stores=stores, clock=clock, code_runner=code),
         limit_seconds=settings.close_timeout_seconds,
     )
 
@@ -47,8 +50,8 @@ def make_record_api(
     )
 
 
-def make_show_summary(stores: Stores, clock: Clock) -> ShowSummary:
-    compute = SummarizeRun(stores=stores, clock=clock).summarize
+def make_show_summary(stores: Stores, clock: Clock, code: CodeRunner | None) -> ShowSummary:
+    compute = SummarizeRun(stores=stores, clock=clock, code_runner=code).summarize
     return ShowSummary(
         records=stores.records,
         summaries=stores.summaries,

@@ -1,7 +1,7 @@
 """The tasks of a run that is planned: those of its suite, or the rows of its data set as one task."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 
@@ -42,13 +42,14 @@ class TaskToPlan:
     """`open` blocks, so it is called in a thread.
 
     All rows of a data set must be scorable, or the run fails before any request; suites may contain
-    unscorable samples.
+    unscorable samples. `code`: files of the code that scores.
     """
 
     name: str
     scoring: TaskScoring
     open: Callable[[], OpenedTask]
     is_of_dataset: bool = False
+    code: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def checked_scoring(self) -> TaskScoring | None:
@@ -90,7 +91,15 @@ class FindTasks:
         ordered = [suite.task(name) for name in order.tasks] or suite.tasks
         names = {task.name for task in ordered}
         return TasksToPlan(
-            [TaskToPlan(task.name, task.scoring, partial(self._open_task, task, order)) for task in ordered],
+            [
+                TaskToPlan(
+                    task.name,
+                    task.scoring,
+                    partial(self._open_task, task, order),
+                    code=task.scoring_code.files if task.scoring_code else {},
+                )
+                for task in ordered
+            ],
             suite.groups,
             [task.name for task in suite.tasks if task.name not in names],
         )

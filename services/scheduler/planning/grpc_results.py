@@ -201,6 +201,11 @@ class GrpcRunRecord:
             facts=facts_to_proto(run, plan.missing_tasks),
             groups=[GROUP.to_proto(group) for group in plan.groups],
             max_failed_share=self._max_failed_share,
+            code={
+                task.scoring.code_digest: run_record_pb2.CodeFiles(files=task.code)
+                for task in plan.tasks
+                if task.scoring.code_digest
+            },
         )
         response = await _answer(self._record.OpenRun(request, timeout=_CLOSE_SECONDS))
         return [task.sample_set_id for task in response.tasks]

@@ -157,7 +157,7 @@ class PlanRun:
             sample_count=count,
         )
         facts = {**opened.facts, "samples": committed.digest.hex()}
-        plan.tasks.append(TaskToOpen(planned, task.scoring, facts))
+        plan.tasks.append(TaskToOpen(planned, task.scoring, facts, task.code))
         plan.ranges.append(cutter.finish())
         plan.environment |= _environment_of(planned, facts)
         plan.sample_count += count

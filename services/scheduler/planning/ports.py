@@ -83,11 +83,12 @@ class CommittedSet:
 
 @dataclass(frozen=True, slots=True)
 class TaskToOpen:
-    """`facts` are what one needs to know to ask the same again."""
+    """`facts` are what one needs to know to ask the same again. `code`: files of the code that scores."""
 
     planned: PlannedTask
     scoring: TaskScoring
     facts: Mapping[str, str] = field(default_factory=dict)
+    code: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,8 +74,7 @@ def make_runs(
 ) -> RunParts:
     """`record` and `artifacts` hold what a run has outside of the scheduler's schema."""
     session, clock, pools = connections.postgres, connections.clock, workers.pools
-    store = PostgresRuns(session=session, limits=limits)
-    controls = _make_controls(connections, rate_limits)
+    store, controls = PostgresRuns(session=session, limits=limits), _make_controls(connections, rate_limits)
     submit = SubmitRun(
         runs=store,
         suites=suites.catalogue,
@@ -86,6 +85,7 @@ def make_runs(
         pricing=ResolvePrice(prices=prices, pools=pools.pools),
         aliases=pools.aliases,
         allowed_base_urls=allowed_base_urls,
+        executes_code=suites.executes_code,
     )
     change = ChangeState(runs=store, controls=controls, clock=clock)
     reads = _make_reads(

@@ -10,6 +10,7 @@ from proctor.values.names.suite_name import versioned_name
 from proctor.values.scoring import OutputType, TaskGroup, TaskScoring
 from services.scheduler.suites.errors import UnknownTask, listed
 from services.scheduler.suites.rows.row_source import RowsReference, SourceRow
+from services.scheduler.suites.rows.task_code import TaskCode
 from services.scheduler.suites.templates.prompt_template import PromptTemplate
 
 
@@ -78,6 +79,7 @@ class CodeRule:
 class TaskDefinition:
     """`definition_digest` is the SHA-256 of the merged declaration; runs store it.
 
+    `scoring_code`: Python code that scores the answers, as `scoring` names it.
     `rollout_column`: where agents work on the rows, the column with the message RolloutSpec in base64.
     """
 
@@ -93,11 +95,18 @@ class TaskDefinition:
     definition_digest: str = ""
     code: CodeRule | None = None
     rollout_column: str = ""
+    scoring_code: TaskCode | None = None
 
     @property
     def has_code(self) -> bool:
-        """Python code makes its rows, or what is asked of them."""
-        return self.rows.code is not None
+        """Python code makes its rows, what is asked of them, or scores the answers."""
+        return bool(self.code_keys)
+
+    @property
+    def code_keys(self) -> tuple[str, ...]:
+        """The keys whose Python code is executed."""
+        codes = [code for code in (self.rows.code, self.scoring_code) if code is not None]
+        return tuple(dict.fromkeys(function.key for code in codes for function in code.functions))
 
 
 @dataclass(frozen=True, slots=True)

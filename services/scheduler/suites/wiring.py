@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from services.common.grpc.server import Registration
-from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
+from services.common.sandboxes.task_code.bubblewrap import make_code_runner
 from services.scheduler.postgres import Connections
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite
-from services.scheduler.suites.code.bubblewrap import BubblewrapCode
 from services.scheduler.suites.code.coded_rows import CodedRows
 from services.scheduler.suites.delete_suite import DeleteSuite
 from services.scheduler.suites.file_suite_cache import FileSuiteCache
@@ -26,20 +25,14 @@ from services.scheduler.suites.show_sample import ShowSample
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteParts:
-    """`shown` is the catalogue of lists and shown samples."""
+    """`shown` is the catalogue of lists and shown samples. `executes_code`: the operator allows it."""
 
     catalogue: SuiteCatalogue
     shown: SuiteCatalogue
     rows: RowSource
     add: AddSuite
     apis: Mapping[str, Registration]
-
-
-def _make_runner(settings: SchedulerSettings) -> BubblewrapCode | None:
-    if settings.task_code == "off":
-        return None
-    engine = BubblewrapEngine(program=find_bubblewrap())
-    return BubblewrapCode(engine=engine, packages=settings.task_code_packages)
+    executes_code: bool
 
 
 def make_suites(
@@ -60,7 +53,8 @@ def make_suites(
     found = FirstAvailableSource(
         own_files=FileRows(), hub_sources=(MirrorRows(folder=settings.data_dir), hub)
     )
-    rows = CodedRows(rows=found, runner=_make_runner(settings))
+    runner = make_code_runner(settings.task_code, settings.task_code_packages)
+    rows = CodedRows(rows=found, runner=runner)
     catalogue = FindSuites(installed=installed, stored=of_users, cache=cache, read=read_document)
     shown = FindSuites(installed=installed, stored=read_of_users, cache=cache, read=read_document)
     checking = CheckSuite(read=read_document, installed=installed)
@@ -72,4 +66,7 @@ def make_suites(
         show_sample=ShowSample(suites=shown, rows=rows),
     )
     apis = {SERVICE_NAME: api.register}
-    return SuiteParts(catalogue=catalogue, shown=shown, rows=rows, add=add, apis=apis)
+    executes_code = runner is not None
+    return SuiteParts(
+        catalogue=catalogue, shown=shown, rows=rows, add=add, apis=apis, executes_code=executes_code
+    )

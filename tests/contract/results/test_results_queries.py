@@ -42,6 +42,8 @@ CHOSEN = {
 # Query to the literals it is asked with over the rows of `full_tables`.
 HOT: Mapping[str, Mapping[str, str]] = {
     "list_targets": {"sample_set_id": SET, "positions": POSITIONS},
+    "list_stored_scores": {"run_id": RUN, "first_sample": "0", "end_sample": "10"},
+    "list_docs": {"sample_set_id": SET, "positions": POSITIONS},
     "weigh_samples": {"sample_set_id": SET, "positions": POSITIONS},
     "list_samples": {"sample_set_id": SET, "positions": POSITIONS},
     "list_sample_messages": {"sample_set_id": SET, "positions": POSITIONS},

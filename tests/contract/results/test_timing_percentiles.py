@@ -23,8 +23,15 @@ from services.results.runs.run_plan import RunPlan
 from services.results.samples.postgres import PostgresSampleSets
 from services.results.summaries.postgres import SUMMARY
 from services.results.summaries.run_summary import RunSummary
-from tests.fakes.results.memory_results import timing_summary
-from tests.fakes.results.recorded_run import answered, choice_sample, failed, new_id, plan_of, scored
+from tests.fakes.results.recorded_run import (
+    answered,
+    choice_sample,
+    failed,
+    new_id,
+    plan_of,
+    scored,
+    timing_summary,
+)
 from tests.harness.servers import postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

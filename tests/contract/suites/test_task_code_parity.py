@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
-from services.scheduler.suites.code.bubblewrap import BubblewrapCode
+from services.common.sandboxes.task_code.bubblewrap import BubblewrapCode
 from services.scheduler.suites.code.coded_rows import CodedRows
 from services.scheduler.suites.rendering.render_task import open_task
 from services.scheduler.suites.rows.file_rows import FileRows

@@ -1,4 +1,4 @@
-"""A suite whose answers are code: asked, executed in the worker's sandboxes, recorded, summed up."""
+"""Suites whose answers are code, or are scored by code: asked, executed in sandboxes, summed up."""
 
 import json
 from collections.abc import AsyncIterator
@@ -35,6 +35,41 @@ metric_list: [{metric: pass@1}]
 metadata: {license: MIT, citation: own}
 """
 
+MEASURED = """
+task: measured
+dataset_path: json
+dataset_kwargs: {data_files: {test: rows.jsonl}}
+test_split: test
+output_type: generate_until
+doc_to_text: "Say it. KEY={{word}}"
+doc_to_target: "{{word}}"
+process_results: !function utils.measured
+metric_list:
+  - {metric: has_word, aggregation: mean}
+  - {metric: words, aggregation: !function utils.longest}
+metadata: {license: MIT, citation: own}
+"""
+MEASURING = """
+def measured(doc, results):
+    text = results[0]
+    return {"has_word": doc["word"] in text and doc["word"] != "wrong", "words": text.split()}
+
+
+def longest(items):
+    return max(len(word) for words in items for word in words)
+"""
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("suites") / "measured"
+    folder.mkdir()
+    (folder / "suite.yaml").write_text("suite: measured\ntasks: [measured]\n")
+    (folder / "measured.yaml").write_text(MEASURED)
+    (folder / "utils.py").write_text(MEASURING)
+    (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    return folder
+
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -47,9 +82,9 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def stack(suite: Path) -> AsyncIterator[StackHarness]:
+async def stack(suite: Path, measured: Path) -> AsyncIterator[StackHarness]:
     with temporary_state_dir() as state_dir:
-        async with stack_harness(state_dir.parent, StackOrder(suites=(suite,))) as stack:
+        async with stack_harness(state_dir.parent, StackOrder(suites=(suite, measured))) as stack:
             yield stack
 
 
@@ -71,3 +106,22 @@ async def test_answers_are_executed_and_scored_by_their_tests(stack: StackHarnes
     figures = {metric.metric: metric.mean for metric in summary.tasks[0].metrics}
     assert figures["pass@1"] == pytest.approx(0.25)
     assert figures["pass@3"] == pytest.approx(0.25)
+
+
+async def test_answers_are_scored_and_summed_up_by_code_of_the_task(stack: StackHarness) -> None:
+    order = run_pb2.RunOrder(project_id=1, suite="measured", model="openai/fake", rollouts=ROLLOUTS)
+    run_id = await completed(stack, order)
+    outcomes = await all_outcomes(stack, run_id)
+    assert {(outcome.doc_id, outcome.scores["has_word"]) for outcome in outcomes} == {
+        (0, 1.0),
+        (1, 0.0),
+        (2, 1.0),
+        (3, 1.0),
+    }
+    summary = await stack.client.summary(run_id)
+    assert not summary.problems
+    figures = {metric.metric: metric for metric in summary.tasks[0].metrics}
+    assert list(figures) == ["has_word", "words"]
+    assert figures["has_word"].mean == pytest.approx(0.75)
+    # The longest words are "broken." and "answer".
+    assert (figures["words"].mean, figures["words"].n) == (7.0, len(ROWS))

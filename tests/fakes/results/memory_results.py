@@ -7,13 +7,13 @@ from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
+from typing import cast
 
-import numpy as np
-
-from proctor.values.outcome import FailureClass, Outcome, OutcomeStatus
+from proctor.values.outcome import FailureClass, OutcomeStatus
 from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import TokenUsage
 from services.common.clock import SystemClock
+from services.common.sandboxes.task_code.ports import CodeFiles
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import (
     BenchmarkBaselines,
@@ -23,18 +23,19 @@ from services.results.leaderboard.closed_run import (
 )
 from services.results.outcomes.outcome import ScoredOutcome, replacement, supersedes
 from services.results.outcomes.ports import OutcomePage
-from services.results.outcomes.timing_summary import Percentiles, TimeBucket, TimingSummary
+from services.results.outcomes.timing_summary import TimeBucket, TimingSummary
 from services.results.runs.conditions import EvaluatedRun
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete
 from services.results.runs.ports import ShardOfRun
 from services.results.runs.run_plan import RecordedProgress, RunPlan, RunRecord
 from services.results.samples.errors import SampleSetCommitted, SampleSetIncomplete, SampleSetNotFound
 from services.results.samples.sample import SampleSet, StoredSample
-from services.results.scoring.score import ScoringTarget
+from services.results.scoring.score import ScoreValue, ScoringTarget, StoredValue
 from services.results.statistics.columns import ScoreChunk
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import RunSummary
 from services.results.summaries.task_columns import chunk_of
+from tests.fakes.results.recorded_run import timing_summary
 
 Key = tuple[str, int, int]
 
@@ -106,6 +107,10 @@ class MemorySampleSets:
         found = await self.read(sample_set_id, positions)
         return {position: _weight(sample) for position, sample in found.items()}
 
+    async def docs(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, str]:
+        found = await self.read(sample_set_id, positions)
+        return {position: sample.doc_json for position, sample in found.items()}
+
     async def targets(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, ScoringTarget]:
         found = await self.read(sample_set_id, positions)
         return {position: sample.target for position, sample in found.items()}
@@ -140,6 +145,7 @@ def _identity(sample: StoredSample) -> bytes:
 class MemoryRunRecords:
     def __init__(self, rows: MemoryRows) -> None:
         self._rows = rows
+        self.codes: dict[tuple[str, str], CodeFiles] = {}
 
     async def open(self, plan: RunPlan, epoch: int) -> RunRecord:
         known = self._rows.records.get(plan.run_id)
@@ -189,6 +195,12 @@ class MemoryRunRecords:
         if missing and not allow_partial:
             raise RunIncomplete(run_id=plan.run_id, missing=missing)
         self._rows.records[plan.run_id] = RunRecord(record.plan, epoch, True, state, _now())  # noqa: FBT003  # a field of the record
+
+    async def add_code(self, run_id: str, code: Mapping[str, CodeFiles]) -> None:
+        self.codes |= {(run_id, digest): files for digest, files in code.items()}
+
+    async def code(self, run_id: str, digest: str) -> CodeFiles:
+        return self.codes.get((run_id, digest), {})
 
     async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
         for name, value in environment.items():
@@ -286,7 +298,7 @@ class MemoryOutcomes:
 
     async def scores(self, run_id: str, window: range, metrics: Sequence[str]) -> AsyncIterator[ScoreChunk]:
         rows = [
-            (one.outcome.sample, one.outcome.rollout, one.scores)
+            (one.outcome.sample, one.outcome.rollout, cast("Mapping[str, ScoreValue]", one.scores))
             for one in self._rows.of_run(run_id)
             if one.outcome.sample in window and not one.failure_class
         ]
@@ -302,6 +314,12 @@ class MemoryOutcomes:
     async def count_reused(self, run_id: str) -> int:
         return sum(one.is_reused for one in self._rows.of_run(run_id))
 
+    async def stored_scores(
+        self, run_id: str, window: range
+    ) -> AsyncIterator[Sequence[tuple[int, Mapping[str, StoredValue]]]]:
+        rows = [one for one in self._rows.of_run(run_id) if not one.failure_class]
+        yield [(one.outcome.sample, one.scores) for one in rows if one.outcome.sample in window]
+
     async def gpu_seconds(self, run_id: str) -> float:
         return self.gpu_seconds_by_run[run_id]
 
@@ -314,31 +332,6 @@ class MemoryOutcomes:
 
     async def timing(self, run_id: str) -> TimingSummary:
         return timing_summary([one.outcome for one in self._rows.of_run(run_id) if not one.failure_class])
-
-
-def timing_summary(answers: Sequence[Outcome]) -> TimingSummary:
-    """As vLLM's benchmark takes it, by numpy."""
-    times = [one.timing for one in answers]
-    rates = [
-        one.usage.completion_tokens / one.timing.total_seconds
-        for one in answers
-        if one.usage.completion_tokens and one.timing.total_seconds
-    ]
-    return TimingSummary(
-        _percentiles([each.queue_seconds for each in times]),
-        _percentiles([each.first_token_seconds for each in times]),
-        _percentiles([each.between_tokens_seconds for each in times]),
-        _percentiles([each.total_seconds for each in times]),
-        _percentiles(rates),
-    )
-
-
-def _percentiles(values: Sequence[float | None]) -> Percentiles | None:
-    reported = [value for value in values if value is not None]
-    if not reported:
-        return None
-    shares = (float(share) for share in np.percentile(reported, [50, 90, 95, 99]))
-    return Percentiles(len(reported), float(np.mean(reported)), float(np.std(reported)), *shares)
 
 
 class MemorySummaries:

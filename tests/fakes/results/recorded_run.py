@@ -4,11 +4,14 @@ import hashlib
 import uuid
 from collections.abc import Sequence
 
+import numpy as np
+
 from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, Outcome, OutcomeStatus
 from proctor.values.sample import Prompt
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
 from proctor.values.usage import Timing, TokenUsage
 from services.results.outcomes.outcome import OutcomeBatch, ScoredOutcome
+from services.results.outcomes.timing_summary import Percentiles, TimingSummary
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.sample import StoredSample
 from services.results.scoring.score import ScoreValue, ScoringTarget
@@ -84,3 +87,28 @@ def scored(run_id: str, outcome: Outcome, epoch: int = 1, task_index: int = 0) -
         return ScoredOutcome(run_id, epoch, task_index, outcome, OutcomeStatus.FAILED, "", {})
     scores: dict[str, ScoreValue] = {"acc": 1.0, "mcc": (0, 0)}
     return ScoredOutcome(run_id, epoch, task_index, outcome, OutcomeStatus.SCORED, "even", scores)
+
+
+def timing_summary(answers: Sequence[Outcome]) -> TimingSummary:
+    """As vLLM's benchmark takes it, by numpy."""
+    times = [one.timing for one in answers]
+    rates = [
+        one.usage.completion_tokens / one.timing.total_seconds
+        for one in answers
+        if one.usage.completion_tokens and one.timing.total_seconds
+    ]
+    return TimingSummary(
+        _percentiles([each.queue_seconds for each in times]),
+        _percentiles([each.first_token_seconds for each in times]),
+        _percentiles([each.between_tokens_seconds for each in times]),
+        _percentiles([each.total_seconds for each in times]),
+        _percentiles(rates),
+    )
+
+
+def _percentiles(values: Sequence[float | None]) -> Percentiles | None:
+    reported = [value for value in values if value is not None]
+    if not reported:
+        return None
+    shares = (float(share) for share in np.percentile(reported, [50, 90, 95, 99]))
+    return Percentiles(len(reported), float(np.mean(reported)), float(np.std(reported)), *shares)

@@ -23,6 +23,7 @@ from services.scheduler.runs.orders.order_rules import first_problem
 from services.scheduler.runs.orders.provider_rules import refuse_unfit
 from services.scheduler.runs.orders.resolve_dataset_order import resolve_dataset_order
 from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.suites.code.errors import TaskCodeOff
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.uploads.errors import CannotCompleteLines
@@ -69,6 +70,8 @@ class SubmitRun:
     pricing: ResolvePrice
     aliases: Aliases = field(default_factory=dict)
     allowed_base_urls: Sequence[BaseUrl] = ()
+    # Whether Python code of tasks is.
+    executes_code: bool = True
 
     async def submit(self, submission: Submission) -> Run:
         stored = await self.runs.add(await self.prepare(submission), submission.request_id)
@@ -117,6 +120,8 @@ class SubmitRun:
         suite = await self.suites.suite(order.suite)
         # Resolved now, although planning reads the suite again: an unknown task is refused to its user.
         tasks = [suite.task(name) for name in order.tasks] or suite.tasks
+        if not self.executes_code:
+            _refuse_code(tasks)
         return _Resolved(replace(order, suite=suite.name), tasks, suite.version)
 
     def _pool(self, order: RunOrder) -> Pool:
@@ -137,6 +142,13 @@ class SubmitRun:
         if order.truncation is not Truncation.NONE and not pool.can_truncate:
             raise CannotTruncate(pool=pool.name)
         return pool
+
+
+def _refuse_code(tasks: Sequence[TaskDefinition]) -> None:
+    """Raises `TaskCodeOff` where a task has Python code."""
+    for task in tasks:
+        if task.has_code:
+            raise TaskCodeOff(task=task.name, keys=", ".join(task.code_keys))
 
 
 def _check_form(order: RunOrder, pool: Pool, asked_form: PromptForm | None) -> None:

@@ -7,9 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from services.common.sandboxes.task_code.answers import answers
+from services.common.sandboxes.task_code.ports import CodeEnded, CodeRunner
 from services.scheduler.suites.code.errors import TaskCodeFailed, TaskCodeOff, code_failed
-from services.scheduler.suites.code.inside.program import BATCH_ROWS
-from services.scheduler.suites.code.ports import CodeRunner
 from services.scheduler.suites.rows.errors import UnreadableRow
 from services.scheduler.suites.rows.ports import RowSource
 from services.scheduler.suites.rows.row_source import RowSet, RowsReference, SourceRow
@@ -47,23 +47,14 @@ class _Coding:
         }
 
     def rows(self, source: Iterable[SourceRow]) -> Iterator[SourceRow]:
-        count = 0
-        # What was made of the latest rows, for those that are asked again.
-        recent: dict[int, object] = {}
-        with closing(self._runner.lines(self._code, self._sent(source))) as lines:
-            for line in lines:
-                said = self._read(line)
-                if "again" in said:
-                    self._check_again(said, recent)
-                elif "end" in said:
-                    if said["end"] != count or self._waiting:
-                        raise self._failed("ended before its last row")
-                    return
-                else:
-                    made = said.get("made")
-                    recent[count % BATCH_ROWS] = made
-                    yield {**self._row(said), **self._cells(made, count)}
-                    count += 1
+        try:
+            with closing(self._runner.lines(self._code.files, self._sent(source))) as lines:
+                for number, said in enumerate(answers(lines)):
+                    yield {**self._row(said), **self._cells(said.get("made"), number)}
+        except CodeEnded as ended:
+            raise self._failed(str(ended)) from ended
+        if self._waiting:
+            raise self._failed("ended before its last row")
 
     def _sent(self, source: Iterable[SourceRow]) -> Iterator[bytes]:
         """The functions to call, then the rows."""
@@ -76,17 +67,6 @@ class _Coding:
                 yield json.dumps(row).encode() + b"\n"
             except (TypeError, ValueError, RecursionError) as error:
                 raise UnreadableRow(number, f"the code of a task cannot get it as JSON ({error})") from error
-
-    def _read(self, line: bytes) -> Mapping[str, Any]:
-        try:
-            said = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise self._failed("wrote a line that is no JSON") from error
-        if not isinstance(said, dict):
-            raise self._failed("wrote a line that is no row")
-        if isinstance(said.get("error"), dict):
-            raise self._failed(_told(said["error"]))
-        return said
 
     def _row(self, said: Mapping[str, Any]) -> SourceRow:
         if not self._code.processes_docs:
@@ -107,38 +87,9 @@ class _Coding:
                 raise self._failed(f"gives {form} in {key}, but row {doc_id} has {found}")
         return {self._columns[key]: value for key, value in made.items()}
 
-    def _check_again(self, said: Mapping[str, Any], recent: Mapping[int, object]) -> None:
-        again, made = said["again"], said.get("made")
-        first = recent.get(again % BATCH_ROWS) if isinstance(again, int) else None
-        if made == first:
-            return
-        differing = [key for key in self._columns if _of(made, key) != _of(first, key)]
-        what = differing[0] if differing else "row"
-        raise self._failed(
-            f"makes another {what} of row {again} where the rows are asked in another order: "
-            "a function may keep nothing between two rows"
-        )
-
     def _failed(self, problem: str) -> TaskCodeFailed:
         return code_failed(self._code.task, problem)
 
 
 # The forms that the functions' values need; a target may have any.
 _FORMS = (("doc_to_text", str, "a text"), ("doc_to_choice", list, "a list of texts"))
-
-
-def _of(made: object, key: str) -> object:
-    return made.get(key) if isinstance(made, dict) else None
-
-
-def _told(error: Mapping[str, object]) -> str:
-    """What the program inside says of an error of the code."""
-    key, where = f"{error.get('key')!s:.40}", f"{error.get('where')!s:.200}"
-    row = error.get("doc_id")
-    at = f" at row {row}" if isinstance(row, int) and row >= 0 else ""
-    if absent := error.get("absent"):
-        return (
-            f"needs the package {absent!s:.80} for {key}; its operator may put it into the folder "
-            "PROCTOR_SCHEDULER_TASK_CODE_PACKAGES"
-        )
-    return f"failed in {key}{at}{f' ({where})' if where else ''}: {error.get('text')!s:.300}"

@@ -1,10 +1,16 @@
 """Converts a task of lm-evaluation-harness to our format, and reports its keys that are not supported."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
 from proctor.values.scoring import OutputType
+from services.scheduler.suites.format.lm_eval_metrics import (
+    PROCESS_RESULTS,
+    CodedMetric,
+    take_coded_metrics,
+)
 from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fields
 from services.scheduler.suites.format.suite_document import KeyPath, ValueFault
 from services.scheduler.suites.format.yaml_document import FunctionName
@@ -22,7 +28,7 @@ _DATA_KEYS = ("dataset_path", "dataset_name", "dataset_kwargs", *_SPLIT_KEYS, "f
 _IGNORED = ("task_alias", "tag", "should_decontaminate", "doc_to_decontamination_query")
 _UNSUPPORTED = {
     PROCESS_DOCS: "only Python code can change rows, as !function names it",
-    "process_results": "answers are scored by metric_list; no Python code does so",
+    PROCESS_RESULTS: "only Python code can score answers, as !function names it",
     "custom_dataset": "rows come from a data set or a file, not from Python code",
     "class": "a task is its file, not a Python class",
     "doc_to_image": "models are asked in text only",
@@ -49,11 +55,13 @@ _DEFAULT_PATTERN = r"#### (\-?[0-9\.\,]+)"
 class ConvertedTask:
     """`origins` maps our keys to the original ones; faults have the original keys.
 
-    `fields` are empty if the task is Python code. `functions` are those of `CODE_KEYS`.
+    `fields` are empty if the task is Python code. `functions` are those of `CODE_KEYS` and `process_results`;
+    of `metric_list`, `fields` have what is scored without code, and `coded_metrics` the rest.
     """
 
     fields: dict[str, object] = field(default_factory=dict)
     functions: dict[str, FunctionName] = field(default_factory=dict)
+    coded_metrics: list[CodedMetric] = field(default_factory=list)
     origins: dict[str, str] = field(default_factory=dict)
     faults: list[ValueFault] = field(default_factory=list)
 
@@ -70,9 +78,11 @@ def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
     task = ConvertedTask({key: given[key] for key in _SAME_KEYS if key in given})
     if not task.fields.get("gen_prefix", True):
         del task.fields["gen_prefix"]
-    task.functions = {key: name for key in CODE_KEYS if isinstance(name := given.get(key), FunctionName)}
+    named = (*CODE_KEYS, PROCESS_RESULTS)
+    task.functions = {key: name for key in named if isinstance(name := given.get(key), FunctionName)}
     task.faults += _key_faults(given)
-    task.faults += code_faults(_without_own_faults(given))
+    _set_coded_metrics(task, given)
+    task.faults += code_faults(_without_own_faults({**given, **task.fields}))
     _set_facts(task)
     _set_dataset(task, given)
     _set_examples(task, given)
@@ -85,7 +95,8 @@ def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
 def code_faults(value: object, path: KeyPath = ()) -> Iterator[ValueFault]:
     """Faults of Python code that a value names, at any depth."""
     if isinstance(value, FunctionName):
-        yield ValueFault(path, f"!function {value}: Python code is executed for {', '.join(CODE_KEYS)} only")
+        known = ", ".join((*CODE_KEYS, PROCESS_RESULTS, "metric_list"))
+        yield ValueFault(path, f"!function {value}: Python code is executed for {known} only")
     elif isinstance(value, dict):
         for key, inner in value.items():
             yield from code_faults(inner, (*path, key))
@@ -105,7 +116,7 @@ def _key_faults(given: Fields) -> Iterator[ValueFault]:
     for key, value in given.items():
         if key not in known:
             yield ValueFault((key,), "lm-evaluation-harness has no such key")
-        elif key == PROCESS_DOCS and isinstance(value, FunctionName):
+        elif key in (PROCESS_DOCS, PROCESS_RESULTS) and isinstance(value, FunctionName):
             continue
         elif key in _UNSUPPORTED and value not in (False, "", []):
             yield ValueFault((key,), _UNSUPPORTED[key])
@@ -206,12 +217,30 @@ def _set_examples(task: ConvertedTask, given: Fields) -> None:
     task.origins["fewshot_config.drop_document"] = "fewshot_config"
 
 
+def _set_coded_metrics(task: ConvertedTask, given: Fields) -> None:
+    """Takes the metrics that Python code scores or aggregates out of `metric_list`."""
+    output_type = str(given.get("output_type", OutputType.GENERATE_UNTIL))
+    uses = given.get("metric_list", _default_uses(output_type))
+    taken = take_coded_metrics(uses, output_type, is_processed=PROCESS_RESULTS in task.functions)
+    if not taken.coded:
+        return
+    task.coded_metrics, task.faults = taken.coded, [*task.faults, *taken.faults]
+    task.fields["metric_list"] = taken.others
+    if "majority_vote" in json.dumps(given.get("filter_list", "")):
+        task.faults.append(ValueFault(("filter_list",), "majority_vote does not fit metrics by Python code"))
+
+
+def _default_uses(output_type: str) -> list[dict[str, object]]:
+    # Other output types are refused later.
+    return [{"metric": name} for name in _DEFAULT_METRICS.get(output_type, ("acc",))]
+
+
 def _set_metrics(task: ConvertedTask) -> None:
     """lm-evaluation-harness ignores options of metrics over choices."""
     output_type = task.fields["output_type"]
-    # Other output types are refused later.
-    names = _DEFAULT_METRICS.get(str(output_type), ("acc",))
-    task.fields.setdefault("metric_list", [{"metric": name} for name in names])
+    task.fields.setdefault("metric_list", _default_uses(str(output_type)))
+    if task.coded_metrics and not task.fields["metric_list"]:
+        del task.fields["metric_list"]
     uses = task.fields.get("metric_list")
     if output_type == OutputType.MULTIPLE_CHOICE and isinstance(uses, list):
         task.fields["metric_list"] = [_without_options(use) for use in uses]

@@ -34,7 +34,8 @@ def option_problem(option: str, value: object) -> str:
 
 
 def metric_faults(fields: Fields) -> Iterator[ValueFault]:
-    uses = cast("Sequence[Fields]", fields["metric_list"])
+    # None where Python code scores all.
+    uses = cast("Sequence[Fields]", fields.get("metric_list", ()))
     names = [str(use["metric"]) for use in uses]
     for index, use in enumerate(uses):
         path: KeyPath = ("metric_list", index)

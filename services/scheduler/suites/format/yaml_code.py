@@ -1,26 +1,102 @@
 """The Python code that a task of lm-evaluation-harness names, with its files from the suite's folder."""
 
-from proctor.code_files import function_file
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from proctor.code_files import files_digest, function_file
+from proctor.values.scoring import MetricUse
+from services.scheduler.suites.format.lm_eval_metrics import PROCESS_RESULTS
 from services.scheduler.suites.format.lm_eval_task import ConvertedTask
-from services.scheduler.suites.format.suite_document import ValueFault
+from services.scheduler.suites.format.suite_document import KeyPath, ValueFault
+from services.scheduler.suites.format.yaml_document import FunctionName
 from services.scheduler.suites.format.yaml_files import Declaration, SuiteFiles
 from services.scheduler.suites.rows.task_code import PROCESS_DOCS, CodeFunction, TaskCode
 
 
-def read_code(files: SuiteFiles, declaration: Declaration, task: ConvertedTask) -> TaskCode | None:
-    """None where there is none, or a fault is added. The keys of the task then name columns of its code."""
-    functions: list[CodeFunction] = []
-    needed: dict[str, bytes] = {}
-    for key, name in task.functions.items():
-        named_in = declaration.location((key,)).file
-        path, function = function_file(name, named_in, lambda path: bool(files.code_files(path)))
-        found = files.code_files(path) if path else {}
+@dataclass(frozen=True, slots=True)
+class ScoringCode:
+    """`code` that scores, with the metrics that need it by their places in `metric_list`.
+
+    `native_metrics`: of them those that are scored without code, and only summed up by it.
+    """
+
+    code: TaskCode
+    process_results: str
+    metrics: Mapping[int, MetricUse]
+    native_metrics: frozenset[int]
+
+    @property
+    def digest(self) -> str:
+        return files_digest(self.code.files)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Functions that were found so far, and the files that they need."""
+
+    files: SuiteFiles
+    declaration: Declaration
+    task: ConvertedTask
+    functions: list[CodeFunction] = field(default_factory=list)
+    needed: dict[str, bytes] = field(default_factory=dict)
+
+    def find(self, key: str, name: FunctionName, path: KeyPath) -> CodeFunction | None:
+        """None where a fault is added."""
+        named_in = self.declaration.location(path).file
+        file, function = function_file(name, named_in, lambda each: bool(self.files.code_files(each)))
+        found = self.files.code_files(file) if file else {}
         if not found:
-            problem = f"!function {name}: {path or 'its file'} is not in the suite's folder"
-            task.faults.append(ValueFault((key,), problem))
-            continue
-        functions.append(CodeFunction(key, path, function))
-        needed |= found
-        if key != PROCESS_DOCS:
-            task.fields[key] = functions[-1].column
-    return TaskCode(declaration.text("task"), tuple(functions), needed) if functions else None
+            problem = f"!function {name}: {file or 'its file'} is not in the suite's folder"
+            self.task.faults.append(ValueFault(path, problem))
+            return None
+        self.needed |= found
+        self.functions.append(CodeFunction(key, file, function))
+        return self.functions[-1]
+
+    def code(self) -> TaskCode | None:
+        if not self.functions:
+            return None
+        return TaskCode(self.declaration.text("task"), tuple(self.functions), self.needed)
+
+
+def read_code(files: SuiteFiles, declaration: Declaration, task: ConvertedTask) -> TaskCode | None:
+    """The code that makes rows.
+
+    None where there is none, or a fault is added. The keys of the task then name columns of its code.
+    """
+    reading = _Reading(files, declaration, task)
+    for key, name in task.functions.items():
+        found = None if key == PROCESS_RESULTS else reading.find(key, name, (key,))
+        if found is not None and key != PROCESS_DOCS:
+            task.fields[key] = found.column
+    return reading.code()
+
+
+def read_scoring_code(files: SuiteFiles, declaration: Declaration, task: ConvertedTask) -> ScoringCode | None:
+    """None where no code scores, or a fault is added."""
+    if not task.coded_metrics:
+        return None
+    reading = _Reading(files, declaration, task)
+    process = task.functions.get(PROCESS_RESULTS)
+    processed = reading.find(PROCESS_RESULTS, process, (PROCESS_RESULTS,)) if process else None
+    metrics: dict[int, MetricUse] = {}
+    for metric in task.coded_metrics:
+        names = {"metric": metric.function, "aggregation": metric.aggregation}
+        found = {
+            key: reading.find("metric_list", name, ("metric_list", metric.place, key))
+            for key, name in names.items()
+            if name is not None
+        }
+        references = {key: each.reference for key, each in found.items() if each is not None}
+        metrics[metric.place] = MetricUse(
+            metric.name,
+            json.dumps(metric.options, sort_keys=True) if metric.options else "",
+            references.get("metric", ""),
+            references.get("aggregation", ""),
+        )
+    code = reading.code()
+    if code is None:
+        return None
+    native = frozenset(metric.place for metric in task.coded_metrics if metric.is_native)
+    return ScoringCode(code, processed.reference if processed else "", metrics, native)

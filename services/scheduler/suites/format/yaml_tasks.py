@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -15,7 +15,7 @@ from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fiel
 from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import ValueFault
 from services.scheduler.suites.format.task_checks import compiled, sent_rows_faults, task_faults
-from services.scheduler.suites.format.yaml_code import read_code
+from services.scheduler.suites.format.yaml_code import ScoringCode, read_code, read_scoring_code
 from services.scheduler.suites.format.yaml_files import Declaration, SuiteFiles
 from services.scheduler.suites.rows.row_source import RowsReference, SourceRow
 from services.scheduler.suites.rows.task_code import TaskCode
@@ -46,14 +46,18 @@ def read_task(files: SuiteFiles, declaration: Declaration, location: SuiteLocati
     fields = declaration.fields(is_deep=True)
     origins: Mapping[str, str] = {}
     code: TaskCode | None = None
+    scoring_code: ScoringCode | None = None
+    has_coded_metrics = False
     if is_lm_eval_task(fields):
         converted = convert_lm_eval_task(declaration.fields(is_deep=False))
         fields, origins, faults = converted.fields, converted.origins, converted.faults
         code = read_code(files, declaration, converted)
+        scoring_code = read_scoring_code(files, declaration, converted)
+        has_coded_metrics = bool(converted.coded_metrics)
     else:
         faults = list(code_faults(fields))
     if fields:
-        faults += schema_faults(fields, "task")
+        faults += _schema_faults(fields, has_coded_metrics=has_coded_metrics)
         invalid_keys = frozenset(str(found.path[0]) for found in faults if found.path)
         faults += task_faults(fields, invalid_keys)
         if files.sent_files is not None and "dataset" not in invalid_keys:
@@ -62,7 +66,14 @@ def read_task(files: SuiteFiles, declaration: Declaration, location: SuiteLocati
         key = ".".join(str(part) for part in found.path)
         path = (origins[key],) if key in origins else found.path
         files.report(declaration.location(path), found.problem)
-    return None if faults else _definition(fields, location, code)
+    return None if faults else _definition(fields, location, code, scoring_code)
+
+
+def _schema_faults(fields: Fields, *, has_coded_metrics: bool) -> list[ValueFault]:
+    """Metrics that Python code scores are none of the schema, and may be all that there are."""
+    found = schema_faults(fields, "task")
+    is_absent = has_coded_metrics and "metric_list" not in fields
+    return [each for each in found if not (is_absent and each.path == ("metric_list",))]
 
 
 def _first_of_each(faults: Sequence[ValueFault]) -> Iterator[ValueFault]:
@@ -74,7 +85,9 @@ def _first_of_each(faults: Sequence[ValueFault]) -> Iterator[ValueFault]:
             yield found
 
 
-def _definition(fields: Fields, location: SuiteLocation, code: TaskCode | None) -> TaskDefinition:
+def _definition(
+    fields: Fields, location: SuiteLocation, code: TaskCode | None, scoring_code: ScoringCode | None
+) -> TaskDefinition:
     rows, fewshot_rows = _rows(cast("Mapping[str, str]", fields["dataset"]), location)
     if code is not None:
         rows, fewshot_rows = replace(rows, code=code), fewshot_rows and replace(fewshot_rows, code=code)
@@ -84,23 +97,27 @@ def _definition(fields: Fields, location: SuiteLocation, code: TaskCode | None) 
         rows=rows,
         fewshot_rows=fewshot_rows,
         templates=_templates(fields),
-        scoring=_scoring(fields),
+        scoring=_scoring(fields, scoring_code),
         fewshot=_fewshot(fields),
         generation=_generation(fields),
         metadata=cast("Mapping[str, object]", fields.get("metadata", {})),
         code=_code(fields),
         rollout_column=str(fields.get("rollout", "")),
-        definition_digest=_digest(fields, code),
+        definition_digest=_digest(fields, code, scoring_code),
+        scoring_code=scoring_code.code if scoring_code else None,
     )
 
 
-def _digest(fields: Fields, code: TaskCode | None) -> str:
+def _digest(fields: Fields, code: TaskCode | None, scoring_code: ScoringCode | None) -> str:
     """Covers the files of code, whichever functions of them are called."""
     parts = [json.dumps(fields, sort_keys=True).encode()]
     for path, content in sorted(code.files.items()) if code else ():
         parts += [path.encode(), hashlib.sha256(content).digest()]
     if code:
         parts += [f"{each.key} {each.column}".encode() for each in code.functions]
+    if scoring_code:
+        uses = [(place, *astuple(use)) for place, use in sorted(scoring_code.metrics.items())]
+        parts += [json.dumps([scoring_code.digest, scoring_code.process_results, uses]).encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
@@ -157,14 +174,34 @@ def _template(fields: Fields, key: str) -> PromptTemplate | None:
     return compiled(str(fields[key])) if key in fields else None
 
 
-def _scoring(fields: Fields) -> TaskScoring:
+def _scoring(fields: Fields, code: ScoringCode | None) -> TaskScoring:
     filters = fields.get("filter_list")
-    return TaskScoring(
+    metrics = [_metric(use) for use in cast("Sequence[Fields]", fields.get("metric_list", ()))]
+    scoring = TaskScoring(
         output_type=OutputType(str(fields["output_type"])),
-        metrics=headline_first([_metric(use) for use in cast("Sequence[Fields]", fields["metric_list"])]),
+        metrics=headline_first(metrics),
         filters_json="" if filters is None else json.dumps(filters),
         target_delimiter=str(fields.get("target_delimiter", DEFAULT_DELIMITER)),
     )
+    if code is None:
+        return scoring
+    in_order = headline_first(_with_coded(metrics, code))
+    return replace(scoring, metrics=in_order, process_results=code.process_results, code_digest=code.digest)
+
+
+def _with_coded(metrics: Sequence[MetricUse], code: ScoringCode) -> list[MetricUse]:
+    """All metrics in the order of the file: those without code lie between."""
+    others = iter(metrics)
+    found: list[MetricUse] = []
+    for place in range(len(metrics) + len(code.metrics) - len(code.native_metrics)):
+        coded = code.metrics.get(place)
+        if coded is None:
+            found.append(next(others))
+        elif place in code.native_metrics:
+            found.append(replace(next(others), aggregation=coded.aggregation))
+        else:
+            found.append(coded)
+    return found
 
 
 def _metric(use: Fields) -> MetricUse:

@@ -179,6 +179,9 @@ def _sample(
     rollout_spec = _rollout_spec(task, row)
     encoded = _encoded(task, rendered, check, rollout_spec)
     kept_row = _kept(_without_files(task, row))
+    if task.scoring_code is not None:
+        # The code gets the row: samples that differ in it are others.
+        encoded += netstrings([kept_row])
     return RenderedSample(
         position=position,
         doc_id=position,

@@ -17,9 +17,14 @@ class CodeFunction:
     function: str
 
     @property
+    def reference(self) -> str:
+        """As a task's scoring names it."""
+        return f"{self.path}:{self.function}"
+
+    @property
     def column(self) -> str:
         """The column that has what the function makes of a row."""
-        return f"{_COLUMN_BEGIN}{self.path}:{self.function}"
+        return f"{_COLUMN_BEGIN}{self.reference}"
 
 
 @dataclass(frozen=True, slots=True)

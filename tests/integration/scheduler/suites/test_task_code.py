@@ -8,7 +8,7 @@ import pytest
 
 from proctor.values.scoring import OutputType, TaskScoring
 from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
-from services.scheduler.suites.code.bubblewrap import BubblewrapCode, CodeLimits
+from services.common.sandboxes.task_code.bubblewrap import BubblewrapCode, CodeLimits
 from services.scheduler.suites.code.coded_rows import CodedRows
 from services.scheduler.suites.code.errors import TaskCodeFailed, TaskCodeOff
 from services.scheduler.suites.errors import InvalidRow
@@ -145,7 +145,7 @@ _OF_A_CRASH = [
     ("def text(doc):\n    return {1, 2}\n", "failed in doc_to_text at row 0: TypeError: set has no form"),
     # No table takes a NUL character or a lone surrogate.
     ("def text(doc):\n    raise ValueError('a\\0b\\udc80')\n", f"{_AT_ROW_0}ValueError: a\ufffdb\ufffd."),
-    ("import os\nos.write(2, b'a\\0b')\nos._exit(1)", "ended with exit code 1 before its last row: a\ufffdb"),
+    ("import os\nos.write(2, b'a\\0b')\nos._exit(1)", "ended with exit code 1 before its last line: a\ufffd"),
     ("import nowhere\ndef text(doc):\n    return nowhere.x(doc)\n", "needs the package nowhere for doc_to"),
     ("import nowhere\nnowhere.set(1)\ndef text(doc):\n    return ''\n", "needs the package nowhere for "),
 ]  # fmt: skip
@@ -208,9 +208,9 @@ _HOSTILE = {
         "used more than 192 MiB of memory.",
     ),
     "10 GB of output": ("import os\n    while True: os.write(2, b'x' * 65536)", "wrote more than 8 MiB."),
-    "a row of 10 GB": (f"import os\n    {_IN_EACH_FILE}", "made a row of more than 1 MiB."),
+    "a row of 10 GB": (f"import os\n    {_IN_EACH_FILE}", "wrote a line of more than 1 MiB."),
     "an end of the process": ("import os; os._exit(0)", "ended before its last row."),
-    "a kill": ("import os; os.kill(os.getpid(), 9)", "ended with exit code 137 before its last row."),
+    "a kill": ("import os; os.kill(os.getpid(), 9)", "ended with exit code 137 before its last line."),
     # Once more where it has found nobody but itself.
     "a kill of all": ("import os; os.kill(-1, 9); os._exit(0)", "ended "),
 }
@@ -277,7 +277,7 @@ def test_code_is_refused_where_the_operator_allows_none() -> None:
     with pytest.raises(TaskCodeOff) as raised:
         rows.open(reference("", process_docs="process", doc_to_text="text"))
     assert str(raised.value) == (
-        "Task words has Python code (process_docs, doc_to_text): set PROCTOR_SCHEDULER_TASK_CODE=sandbox "
+        "Task words has Python code (process_docs, doc_to_text): set PROCTOR_TASK_CODE=sandbox "
         "to execute it here."
     )
 

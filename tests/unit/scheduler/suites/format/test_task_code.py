@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from proctor.code_files import code_files
+from proctor.values.scoring import MetricUse
 from services.scheduler.suites.format.yaml_files import SuiteFiles
 from services.scheduler.suites.format.yaml_suite_reader import NameRule, read_suite
 from services.scheduler.suites.rows.task_code import TaskCode
@@ -128,3 +129,71 @@ def test_files_that_import_each_other_end() -> None:
     assert set(code_files("a/x.py", read)) == {"a/x.py", "a/y.py"}
     files["a/x.py"] = b"def broken(:"
     assert set(code_files("a/x.py", read)) == {"a/x.py"}
+
+
+SCORED = """\
+task: words
+dataset_path: org/words
+test_split: test
+doc_to_text: "{{word}}"
+doc_to_target: "{{word}}"
+"""
+METRICS = """\
+metric_list:
+  - {metric: exact_match}
+  - {metric: !function utils.length, aggregation: mean, factor: 2}
+  - {metric: f1, aggregation: !function utils.agg}
+  - {metric: contains, aggregation: !function utils.agg}
+"""
+
+
+def test_code_scores_and_sums_up_metrics_in_their_order() -> None:
+    task = task_of({"suite.yaml": SCORED + METRICS, "utils.py": "import more\n", "more.py": ""})
+    assert task.scoring.metrics == (
+        MetricUse("exact_match"),
+        MetricUse("length", '{"factor": 2}', "utils.py:length"),
+        MetricUse("f1", "", "", "utils.py:agg"),
+        MetricUse("contains", "", "", "utils.py:agg"),
+    )
+    assert task.scoring_code is not None
+    assert set(task.scoring_code.files) == {"utils.py", "more.py"}
+    assert (task.rows.code, task.code_keys) == (None, ("metric_list",))
+
+
+def test_process_results_gives_all_metrics() -> None:
+    given = (
+        SCORED
+        + "process_results: !function utils.score\nmetric_list: [{metric: acc}, {metric: exact_match}]\n"
+    )
+    task = task_of({"suite.yaml": given, "utils.py": ""})
+    assert task.scoring.process_results == "utils.py:score"
+    assert task.scoring.metrics == (MetricUse("acc"), MetricUse("exact_match"))
+    assert task.code_keys == ("process_results",)
+
+
+def test_the_code_that_scores_is_part_of_both_digests() -> None:
+    given = SCORED + METRICS
+    first, second = (task_of({"suite.yaml": given, "utils.py": text}) for text in ("", "# more\n"))
+    assert first.definition_digest != second.definition_digest
+    assert first.scoring.code_digest != second.scoring.code_digest
+
+
+@pytest.mark.parametrize(
+    ("metric", "problem"),
+    [
+        ("metric: !function utils.a, higher_is_better: false", "of a less is better, and figures are ranked"),
+        ("metric: !function utils.a, aggregation: median", "median: what code scores is summed up by mean, "),
+        ("metric: !function gone.a", "!function gone.a: gone.py is not in the suite's folder"),
+    ],
+)
+def test_what_code_cannot_score_says_why(metric: str, problem: str) -> None:
+    files = {"suite.yaml": f"{SCORED}metric_list: [{{{metric}}}]\n", "utils.py": ""}
+
+    def read(path: str) -> bytes:
+        if path not in files:
+            raise FileNotFoundError(2, "missing")
+        return files[path].encode()
+
+    [fault] = read_suite(SuiteFiles(read, "suite.yaml", lambda: files), Path(), NameRule()).faults
+    assert fault.problem.startswith(problem)
+    assert fault.line == 6

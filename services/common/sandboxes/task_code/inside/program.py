@@ -8,14 +8,16 @@ import json
 import os
 import random
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from services.scheduler.suites.code.inside.dataset import Dataset, stand_in
-from services.scheduler.suites.code.inside.modules import AbsentPackage, TaskFiles
+from services.common.sandboxes.task_code.inside.aggregating import figures
+from services.common.sandboxes.task_code.inside.dataset import Dataset, stand_in
+from services.common.sandboxes.task_code.inside.errors import fact_of
+from services.common.sandboxes.task_code.inside.modules import TaskFiles
+from services.common.sandboxes.task_code.inside.scoring import scoring_functions
 
 PROCESS_DOCS = "process_docs"
 # As many rows are asked in one process, which is a copy of the one that imported the code: nothing that a
@@ -25,7 +27,6 @@ BATCH_ROWS = 1024
 AGAIN_EVERY = 64
 # As lm-evaluation-harness seeds.
 SEED, NUMPY_SEED = 0, 1234
-_SHOWN_CHARACTERS = 300
 _FAILED = 3
 
 Row = dict[str, Any]
@@ -41,9 +42,21 @@ class Failed(Exception):
 
 
 class Program:
-    """`functions` by the key of the task that names each one."""
+    """`functions` by the key of the task that names each one.
 
-    def __init__(self, functions: Mapping[str, Callable[..., Any]], output: BinaryIO, folder: str) -> None:
+    `is_scoring`: rows are answers. They say their numbers, and each line leaves at once: it shows how far the
+    code came.
+    """
+
+    def __init__(
+        self,
+        functions: Mapping[str, Callable[..., Any]],
+        output: BinaryIO,
+        folder: str,
+        *,
+        is_scoring: bool = False,
+    ) -> None:
+        self._is_scoring = is_scoring
         self._process_docs = functions.get(PROCESS_DOCS)
         self._functions = {key: each for key, each in functions.items() if key != PROCESS_DOCS}
         self._output = output
@@ -70,16 +83,7 @@ class Program:
 
     def fail(self, failed: Failed) -> NoReturn:
         error = failed.__cause__ or failed
-        frames = [each for each in traceback.extract_tb(error.__traceback__) if self._folder in each.filename]
-        where = (
-            f"{frames[-1].filename.split(self._folder)[-1].lstrip('/')}, line {frames[-1].lineno}"
-            if frames
-            else ""
-        )
-        absent = str(error) if isinstance(error, AbsentPackage) else ""
-        text = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()[-1]
-        fact = {"key": failed.key, "doc_id": failed.doc_id, "text": text[:_SHOWN_CHARACTERS]}
-        self.write({"error": {**fact, "where": where, "absent": absent}})
+        self.write({"error": fact_of(error, failed.key, failed.doc_id, self._folder)})
         self._output.flush()
         os._exit(_FAILED)
 
@@ -119,6 +123,8 @@ class Program:
                 raise Failed(PROCESS_DOCS, number) from error
             made = self._made(row, number)
             self._output.write(f'{kept[:-1]}{", " if line else ""}"made": {made}}}\n'.encode())
+            if self._is_scoring:
+                self._output.flush()
 
     def _ask_again(self, batch: list[Row], start: int) -> None:
         last = len(batch) - 1
@@ -130,7 +136,8 @@ class Program:
     def _made(self, row: Row, number: int) -> str:
         """What the functions make of a row, as JSON. What they draw at random depends on its number alone."""
         if self._draws:
-            _seed(number, number)
+            seed = row["number"] if self._is_scoring else number
+            _seed(seed, seed)
         made = {}
         for key, function in self._functions.items():
             try:
@@ -180,9 +187,17 @@ def main(folder: str) -> None:
     random.seed(SEED)
     program = Program({}, output, folder)
     try:
-        program = Program(dict(_functions(header["functions"], files)), output, folder)
+        functions = dict(_functions(header["functions"], files))
+        if "scores" in header:
+            functions = scoring_functions(functions, header["scores"], folder)
+        program = Program(functions, output, folder, is_scoring="scores" in header)
         _seed(SEED, NUMPY_SEED)
-        program.run(_rows(sys.stdin.buffer))
+        if header.get("aggregates"):
+            for figure in figures(functions, _rows(sys.stdin.buffer), folder):
+                program.write(figure)
+            program.write({"end": len(functions)})
+        else:
+            program.run(_rows(sys.stdin.buffer))
         output.flush()
     except Failed as failed:
         program.fail(failed)

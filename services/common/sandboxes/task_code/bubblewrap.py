@@ -1,4 +1,4 @@
-"""Executes the code of a task in a sandbox of processes: rows go in and out through pipes."""
+"""Executes the code of a task in a sandbox of processes: lines go in and out through pipes."""
 
 import asyncio
 import os
@@ -14,13 +14,12 @@ from functools import cached_property
 from pathlib import Path
 from threading import BoundedSemaphore, Thread
 
-from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine
+from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.common.sandboxes.errors import SandboxError
 from services.common.sandboxes.sandbox import Command, CommandResult, Ended, SandboxLimits, SandboxSpec
+from services.common.sandboxes.task_code.inside import program
+from services.common.sandboxes.task_code.ports import CodeEnded, CodeFiles
 from services.common.threads.cancellable_threads import check_cancelled
-from services.scheduler.suites.code.errors import TaskCodeFailed, code_failed
-from services.scheduler.suites.code.inside import program
-from services.scheduler.suites.rows.task_code import TaskCode
 
 _GIB = 1024**3
 # The places inside.
@@ -29,7 +28,7 @@ _START = (
     f"import sys; sys.path[:0] = [{_TASK!r}, {_PACKAGES!r}]; "
     f"from {program.__name__} import main; main({_FILES!r})"
 )
-# Planning waits for a place where more tasks with code are planned at a time.
+# What has no place waits for one.
 _AT_A_TIME = 4
 # Above what a run may take.
 _LIFETIME_SECONDS = 24 * 3600.0
@@ -41,9 +40,7 @@ _KEPT_ERRORS = 2000
 
 @dataclass(frozen=True, slots=True)
 class CodeLimits:
-    """Of one split of a task. `seconds` are those in which its code computes or waits; planning's own do not
-    count.
-    """
+    """Of one call. `seconds` are those in which the code computes or waits; the caller's own do not count."""
 
     seconds: float = 300.0
     memory_bytes: int = 2 * _GIB
@@ -66,18 +63,18 @@ class BubblewrapCode:
         self._limits = limits or CodeLimits()
         self._places = BoundedSemaphore(_AT_A_TIME)
 
-    def lines(self, code: TaskCode, rows: Iterator[bytes]) -> Generator[bytes, None, None]:
+    def lines(self, files: CodeFiles, given: Iterator[bytes]) -> Generator[bytes, None, None]:
         while not self._places.acquire(timeout=_POLL_SECONDS):
             check_cancelled()
         with ExitStack() as opened:
             opened.callback(self._places.release)
             into, out, errors = (os.pipe() for _ in range(3))
-            pipes = _Pipes(into[1], out[0], errors[0], rows, self._limits)
+            pipes = _Pipes(into[1], out[0], errors[0], given, self._limits)
             opened.callback(pipes.close)
-            files = (into[0], out[1], errors[1])
-            running = asyncio.run_coroutine_threadsafe(self._run(code, files), self._loop)
+            ends = (into[0], out[1], errors[1])
+            running = asyncio.run_coroutine_threadsafe(self._run(files, ends), self._loop)
             opened.callback(running.cancel)
-            yield from _Exchange(code, pipes, running, self._limits).lines()
+            yield from _Exchange(pipes, running, self._limits).lines()
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
@@ -85,11 +82,11 @@ class BubblewrapCode:
         Thread(target=loop.run_forever, name="sandboxes of task code", daemon=True).start()
         return loop
 
-    async def _run(self, code: TaskCode, files: tuple[int, int, int]) -> CommandResult:
+    async def _run(self, files: CodeFiles, ends: tuple[int, int, int]) -> CommandResult:
         """Opens a sandbox, executes the program in it and closes it, and what it was given."""
         folder = Path(tempfile.mkdtemp(prefix="proctor-task-code-"))
         try:
-            await asyncio.to_thread(_unpack, folder, code)
+            await asyncio.to_thread(_unpack, folder, files)
             sandbox = await self._engine.open(self._spec(folder))
             try:
                 command = Command(
@@ -97,13 +94,13 @@ class BubblewrapCode:
                     env={"PYTHONHASHSEED": "0"},
                     timeout_seconds=_LIFETIME_SECONDS,
                 )
-                return await sandbox.run_between(command, files)
+                return await sandbox.run_between(command, ends)
             finally:
                 await sandbox.close()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-            for file in files:
-                os.close(file)
+            for end in ends:
+                os.close(end)
 
     def _spec(self, folder: Path) -> SandboxSpec:
         limits = SandboxLimits(memory_bytes=self._limits.memory_bytes, processes=self._limits.processes)
@@ -116,13 +113,20 @@ class BubblewrapCode:
         )
 
 
-def _unpack(folder: Path, code: TaskCode) -> None:
+def make_code_runner(setting: str, packages: Path | None) -> BubblewrapCode | None:
+    """None where the operator's setting is "off"."""
+    if setting == "off":
+        return None
+    return BubblewrapCode(engine=BubblewrapEngine(program=find_bubblewrap()), packages=packages)
+
+
+def _unpack(folder: Path, code: CodeFiles) -> None:
     """The program and the files of the task. Sandboxes, of users of their own, read them."""
     folder.chmod(0o755)
     own = Path(program.__file__).parent
     within = "/".join(program.__name__.split(".")[:-1])
     programs = {f"{within}/{file.name}": file.read_bytes() for file in own.glob("*.py")}
-    files = {f"files/{path}": content for path, content in code.files.items()}
+    files = {f"files/{path}": content for path, content in code.items()}
     for path, content in {**programs, **files}.items():
         file = folder / path
         file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -137,7 +141,7 @@ class _Pipes:
     into: int
     out: int
     errors: int
-    rows: Iterator[bytes]
+    given: Iterator[bytes]
     limits: CodeLimits
     waiting: bytes = b""
     read_bytes: int = 0
@@ -171,13 +175,13 @@ class _Pipes:
         self.waiting = self.waiting[sent:]
 
     def refill(self) -> None:
-        """Takes rows of the source, which may wait for a hub."""
+        """Takes lines of the source, which may wait for a hub."""
         if self.into in self._open and not self.waiting:
             parts: list[bytes] = []
             size = 0
-            for row in self.rows:
-                parts.append(row)
-                size += len(row)
+            for line in self.given:
+                parts.append(line)
+                size += len(line)
                 if size >= _SENT_BYTES:
                     break
             self.waiting = b"".join(parts)
@@ -203,7 +207,6 @@ class _Pipes:
 
 @dataclass
 class _Exchange:
-    code: TaskCode
     pipes: _Pipes
     running: "Future[CommandResult]"
     limits: CodeLimits
@@ -242,23 +245,20 @@ class _Exchange:
     def _check_limits(self) -> None:
         limits = self.limits
         if self._spent > limits.seconds:
-            raise self._failed(f"took more than {limits.seconds:g} s")
+            raise CodeEnded(f"took more than {limits.seconds:g} s")
         if self.pipes.read_bytes > limits.output_bytes:
-            raise self._failed(f"wrote more than {limits.output_bytes // 1024**2:,} MiB")
+            raise CodeEnded(f"wrote more than {limits.output_bytes // 1024**2:,} MiB")
         if len(self._begun) > limits.line_bytes:
-            raise self._failed(f"made a row of more than {limits.line_bytes // 1024**2} MiB")
+            raise CodeEnded(f"wrote a line of more than {limits.line_bytes // 1024**2} MiB")
 
-    def _ended(self) -> TaskCodeFailed:
+    def _ended(self) -> CodeEnded:
         """Why the program ended without its last line."""
         try:
             result = self.running.result()
         except SandboxError as error:
-            return self._failed(f"cannot be executed here: {str(error).rstrip('.')}")
+            return CodeEnded(f"cannot be executed here: {str(error).rstrip('.')}")
         if result.ended is Ended.OUT_OF_MEMORY:
-            return self._failed(f"used more than {self.limits.memory_bytes // 1024**2:,} MiB of memory")
+            return CodeEnded(f"used more than {self.limits.memory_bytes // 1024**2:,} MiB of memory")
         said = self.pipes.last_errors.decode("utf-8", "replace").strip().splitlines()
         why = f": {said[-1][-300:]}" if said else ""
-        return self._failed(f"ended with exit code {result.exit_code} before its last row{why}")
-
-    def _failed(self, problem: str) -> TaskCodeFailed:
-        return code_failed(self.code.task, problem)
+        return CodeEnded(f"ended with exit code {result.exit_code} before its last line{why}")

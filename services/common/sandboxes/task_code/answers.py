@@ -1,0 +1,70 @@
+"""Reads the lines that code wrote of rows; none is trusted."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from services.common.sandboxes.task_code.inside.program import BATCH_ROWS
+from services.common.sandboxes.task_code.ports import CodeEnded
+
+Said = Mapping[str, Any]
+
+
+def answers(lines: Iterable[bytes]) -> Iterator[Said]:
+    """What the code says of each row; some are asked again, and have to get the same. Raises CodeEnded."""
+    count = 0
+    # What was made of the latest rows, for those that are asked again.
+    recent: dict[int, object] = {}
+    for line in lines:
+        said = read_line(line)
+        if "again" in said:
+            if not isinstance(said["again"], int) or said["again"] >= count:
+                raise CodeEnded("ended before its last row")
+            _check_again(said, recent)
+        elif "end" in said:
+            if said["end"] != count:
+                raise CodeEnded("ended before its last row")
+            return
+        else:
+            recent[count % BATCH_ROWS] = said.get("made")
+            count += 1
+            yield said
+
+
+def read_line(line: bytes) -> Said:
+    """Raises CodeEnded, also where the line says that the code failed."""
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise CodeEnded("wrote a line that is no JSON") from error
+    if not isinstance(said, dict):
+        raise CodeEnded("wrote a line that is no row")
+    if isinstance(said.get("error"), dict):
+        raise CodeEnded(told(said["error"]))
+    return said
+
+
+def told(error: Mapping[str, object]) -> str:
+    """What the program inside says of an error of the code, as a clause."""
+    key, where = f"{error.get('key')!s:.40}", f"{error.get('where')!s:.200}"
+    row = error.get("doc_id")
+    at = f" at row {row}" if isinstance(row, int) and row >= 0 else ""
+    if absent := error.get("absent"):
+        return (
+            f"needs the package {absent!s:.80} for {key}; its operator may put it into the folder "
+            "PROCTOR_TASK_CODE_PACKAGES"
+        )
+    return f"failed in {key}{at}{f' ({where})' if where else ''}: {error.get('text')!s:.300}"
+
+
+def _check_again(said: Said, recent: Mapping[int, object]) -> None:
+    again, made = said["again"], said.get("made")
+    first = recent.get(again % BATCH_ROWS)
+    if made == first:
+        return
+    keys = first if isinstance(first, dict) else {}
+    differing = [key for key in keys if not isinstance(made, dict) or made.get(key) != keys[key]]
+    raise CodeEnded(
+        f"makes another {differing[0] if differing else 'row'} of row {again} where the rows are asked in "
+        "another order: a function may keep nothing between two rows"
+    )

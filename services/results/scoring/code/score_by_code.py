@@ -1,0 +1,214 @@
+"""Scores answers by the Python code of their task, in a sandbox, beside what is scored here."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+
+import orjson
+
+from proctor.values.scoring import OutputType
+from services.common.sandboxes.task_code.answers import Said, answers, told
+from services.common.sandboxes.task_code.inside.scoring import PROCESS_RESULTS
+from services.common.sandboxes.task_code.ports import CodeEnded, CodeFiles, CodeRunner
+from services.common.threads.cancellable_threads import CancellableThreads
+from services.results.scoring.answer_filters import FilterPipeline
+from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring, ScoredMetric
+from services.results.scoring.ports import AnswerToScore, Scored
+from services.results.scoring.score import Score, ScoringImpossible, StoredValue
+
+# Calls at a time; each has a sandbox of its own.
+AT_A_TIME = 2
+# An answer at which the code ends costs a sandbox. After so many in a call the rest is not tried.
+MAX_ENDS = 3
+ANSWERS_PER_CALL = 250
+# JSON of what the code makes of an answer for its aggregation.
+MAX_VALUE_BYTES = 64 * 1024
+OFF = (
+    "Python code of the task scores it, which is not executed here; its operator may set "
+    "PROCTOR_TASK_CODE=sandbox"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerToCode:
+    """`doc_json`: the row of the sample of this number in the run. `score`: what is scored here."""
+
+    sample: int
+    doc_json: str
+    answer: AnswerToScore
+    score: Score
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """An answer as one filter leaves it, which the code gets."""
+
+    place: int
+    pipeline: FilterPipeline
+    json: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreByCode:
+    """`runner` None: the operator allows no code of tasks."""
+
+    runner: CodeRunner | None = None
+    threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(AT_A_TIME))
+
+    async def score(
+        self, scoring: CompiledScoring, files: CodeFiles, given: Sequence[AnswerToCode]
+    ) -> Sequence[Scored]:
+        """Scores with what the code adds, in the order of the answers."""
+        if self.runner is None:
+            return [ScoringImpossible(OFF)] * len(given)
+        scored: list[Scored] = []
+        for start in range(0, len(given), ANSWERS_PER_CALL):
+            part = given[start : start + ANSWERS_PER_CALL]
+            scored += await self.threads.run(_Call(self.runner, scoring, files).scores, part)
+        return scored
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    runner: CodeRunner
+    scoring: CompiledScoring
+    files: CodeFiles
+
+    def scores(self, given: Sequence[AnswerToCode]) -> list[Scored]:
+        lines = [line for place, one in enumerate(given) for line in self._lines(place, one)]
+        made = self._made(lines) if self._functions() else [{"made": {}}] * len(lines)
+        values: list[dict[str, StoredValue]] = [{} for _ in given]
+        faults: dict[int, ScoringImpossible] = {}
+        for line, said in zip(lines, made, strict=True):
+            try:
+                values[line.place] |= self._values(line, given[line.place], said)
+            except ScoringImpossible as impossible:
+                faults.setdefault(line.place, impossible)
+        return [faults.get(place) or _added(one.score, values[place]) for place, one in enumerate(given)]
+
+    def _functions(self) -> Mapping[str, Sequence[str]]:
+        """Path and name by key."""
+        named = {metric.name: metric.function for metric in self.scoring.coded_metrics if metric.function}
+        if self.scoring.process_results:
+            named = {PROCESS_RESULTS: self.scoring.process_results}
+        return {key: name.rsplit(":", 1) for key, name in named.items()}
+
+    def _header(self) -> bytes:
+        functions = self._functions()
+        options = {each.name: each.options for each in self.scoring.coded_metrics}
+        scores = {key: options.get(key, {}) for key in functions}
+        return json.dumps({"functions": functions, "scores": scores}).encode() + b"\n"
+
+    def _lines(self, place: int, one: AnswerToCode) -> Iterator[_Line]:
+        texts = one.answer[0].texts
+        gold = texts[0] if len(texts) == 1 else texts
+        for pipeline in self.scoring.pipelines:
+            facts = {"results": self._results(pipeline, one), "gold": gold, "number": one.sample}
+            row = b'{"doc": %b, %b\n' % (one.doc_json.encode() or b"{}", orjson.dumps(facts)[1:])
+            yield _Line(place, pipeline, row)
+
+    def _results(self, pipeline: FilterPipeline, one: AnswerToCode) -> Sequence[object]:
+        if self.scoring.output_type is OutputType.GENERATE_UNTIL:
+            return [one.score.read[pipeline.name]]
+        return [(choice.logprob, choice.is_greedy) for choice in one.answer[1].choices]
+
+    def _made(self, lines: Sequence[_Line]) -> Sequence[Said | ScoringImpossible]:
+        """What the code says of each line. One at which it ends has its sentence, and others go on."""
+        made: list[Said | ScoringImpossible] = []
+        for _ in range(MAX_ENDS):
+            try:
+                self._ask(lines[len(made) :], made)
+            except CodeEnded as ended:
+                fault = ScoringImpossible(f"the code of the task {ended}")
+                if len(made) == len(lines):
+                    # All were answered, and then the same was not: none can be believed.
+                    return [fault] * len(lines)
+                made.append(fault)
+            if len(made) == len(lines):
+                return made
+        return [*made, *[made[-1]] * (len(lines) - len(made))]
+
+    def _ask(self, lines: Sequence[_Line], made: list[Said | ScoringImpossible]) -> None:
+        sent = iter([self._header(), *[line.json for line in lines]])
+        with closing(self.runner.lines(self.files, sent)) as written:
+            count = 0
+            for said in answers(written):
+                if count == len(lines):
+                    raise CodeEnded("wrote more rows than it got")
+                made.append(said)
+                count += 1
+        if count < len(lines):
+            raise CodeEnded("ended before its last row")
+
+    def _values(
+        self, line: _Line, one: AnswerToCode, said: Said | ScoringImpossible
+    ) -> dict[str, StoredValue]:
+        """Values by the keys of scores. Raises ScoringImpossible."""
+        if isinstance(said, ScoringImpossible):
+            raise said
+        of_functions = {key: _value(said, key) for key in self._functions()}
+        processed = of_functions.get(PROCESS_RESULTS) if self.scoring.process_results else None
+        found: dict[str, StoredValue] = {}
+        for scored in self.scoring.scored_metrics:
+            metric = scored.metric
+            if scored.pipeline is not line.pipeline or not metric.coded:
+                continue
+            if self.scoring.process_results:
+                value = processed.get(metric.name) if isinstance(processed, dict) else None
+            elif metric.function:
+                value = of_functions[metric.name]
+            else:
+                value = _pair(one, line)
+            if value is not None:
+                found[scored.key] = _checked(scored, value)
+        return found
+
+
+def _added(score: Score, found: Mapping[str, StoredValue]) -> Score:
+    numbers = {key: value for key, value in found.items() if isinstance(value, float)}
+    values = {key: value for key, value in found.items() if key not in numbers}
+    return replace(score, scores={**score.scores, **numbers}, values=values, read={})
+
+
+def _pair(one: AnswerToCode, line: _Line) -> Sequence[str]:
+    """As metrics of lm-evaluation-harness that leave all to their aggregation."""
+    return [next(iter(one.answer[0].texts), ""), one.score.read[line.pipeline.name]]
+
+
+def _value(said: Said, key: str) -> object:
+    """Raises ScoringImpossible."""
+    made = said.get("made")
+    of_key = made.get(key) if isinstance(made, dict) else None
+    if isinstance(of_key, dict) and isinstance(of_key.get("error"), dict):
+        raise ScoringImpossible(f"the code of the task {told(of_key['error'])}")
+    if not isinstance(of_key, dict) or "value" not in of_key:
+        raise ScoringImpossible("the code of the task wrote a line that is no row")
+    return of_key["value"]
+
+
+def _checked(scored: ScoredMetric, value: object) -> StoredValue:
+    """Raises ScoringImpossible for what is no number, or cannot be kept for the code's own aggregation."""
+    if isinstance(value, bool | int | float) and abs(value) < float("inf"):
+        return float(value)
+    if not scored.metric.aggregation:
+        raise ScoringImpossible(
+            f"the code of the task makes a {type(value).__name__} for {scored.metric.name}, not a number"
+        )
+    return _kept(scored.metric, value)
+
+
+def _kept(metric: CompiledMetric, value: object) -> StoredValue:
+    try:
+        size = len(orjson.dumps(value))
+    except TypeError as error:
+        raise ScoringImpossible(
+            f"the code of the task makes a value for {metric.name} that cannot be kept: {error}"
+        ) from error
+    if size > MAX_VALUE_BYTES:
+        raise ScoringImpossible(
+            f"the code of the task makes a value of {size:,} bytes for {metric.name}; it may have "
+            f"{MAX_VALUE_BYTES:,}"
+        )
+    assert isinstance(value, str | list | dict)
+    return value
