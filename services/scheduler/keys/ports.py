@@ -13,7 +13,10 @@ class KeyStore(Protocol):
     async def add(
         self, key: ApiKey, code: bytes, author: Author, *, replaced: Replaced | None = None
     ) -> None:
-        """Stores a key, the end of the one it replaces and the change of its author. Raises `TooManyKeys`."""
+        """Stores a key, the end of the one it replaces and the change of its author.
+
+        Raises `TooManyKeys`, or `KeyEnded` for a replaced one that was revoked.
+        """
         ...
 
     async def find(self, key_id: str) -> ApiKey | None: ...

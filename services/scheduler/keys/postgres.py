@@ -17,7 +17,7 @@ from services.scheduler.keys.api_key import (
     KnownKey,
     Replaced,
 )
-from services.scheduler.keys.errors import TooManyKeys
+from services.scheduler.keys.errors import KeyEnded, TooManyKeys
 
 # Every replica of the gateway holds them: some 3 MB.
 MAX_KEYS = 10_000
@@ -118,10 +118,13 @@ class PostgresKeys:
 
 
 async def _shorten(transaction: PostgresTransaction, replaced: Replaced) -> None:
+    """Raises `KeyEnded` where somebody has revoked the key since it was looked up."""
     version = await transaction.fetchval("take_access_version")
-    await transaction.execute(
+    is_shortened = await transaction.fetchval(
         "shorten_key", key_id=replaced.key_id, expires_at=replaced.ends_at, version=version
     )
+    if not is_shortened:
+        raise KeyEnded(key_id=replaced.key_id)
 
 
 def _key_from_row(row: asyncpg.Record) -> ApiKey:

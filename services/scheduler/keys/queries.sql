@@ -13,8 +13,10 @@ VALUES (:key_id, :username, :role, :note, :code, :created_by, :created_at, :expi
 ON CONFLICT DO NOTHING
 RETURNING true;
 
--- name: shorten_key: Let a key end sooner
-UPDATE api_keys SET expires_at = least(expires_at, :expires_at), version = :version WHERE key_id = :key_id;
+-- name: shorten_key: Let a key end sooner and return true, unless it was revoked
+UPDATE api_keys SET expires_at = least(expires_at, :expires_at), version = :version
+WHERE key_id = :key_id AND revoked_at IS NULL
+RETURNING true;
 
 -- name: revoke_key: Revoke a key unless it was, and return it then
 UPDATE api_keys SET revoked_at = :revoked_at, version = :version

@@ -1,6 +1,7 @@
 """Keys and ended sessions in Postgres: what operators see of them, and what gateways hear of them."""
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import UTC, timedelta
 
 import asyncpg
@@ -18,8 +19,11 @@ from services.common.clock import SystemClock
 from services.common.grpc.caller import caller_metadata
 from services.common.grpc.client import open_channel
 from services.common.postgres import PostgresSession, connect_pool
+from services.scheduler.audit.audit_record import Author
 from services.scheduler.keys import grpc_api, postgres
+from services.scheduler.keys.api_key import Replaced
 from services.scheduler.keys.delete_old_keys import KEPT, DeleteOldKeys
+from services.scheduler.keys.errors import KeyEnded
 from services.scheduler.keys.postgres import PostgresKeys
 from services.scheduler.postgres import QUERIES, SCHEMA
 from tests.fakes.callers import GATEWAY, OPERATOR_METADATA
@@ -226,6 +230,23 @@ async def test_key_that_ended_is_not_replaced_and_an_unknown_one_not_found(keys:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await keys.revoke("0" * 16)
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_key_that_is_revoked_while_it_is_replaced_has_no_successor(
+    harness: BatchHarness, keys: Keys
+) -> None:
+    key_id = (await keys.create("ian")).key.key_id
+    async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
+        stored = PostgresKeys(PostgresSession(pool, QUERIES))
+        found = await stored.find(key_id)
+        assert found
+        # Between what a rotation reads and what it stores.
+        await keys.revoke(key_id)
+        now = SystemClock().now()
+        successor = replace(found, key_id="f" * 16)
+        with pytest.raises(KeyEnded):
+            await stored.add(successor, b"c" * 32, Author("olga", now), replaced=Replaced(key_id, now))
+    assert [key.key_id for key in await keys.listed("ian")] == [key_id]
 
 
 async def test_keys_are_bounded_and_those_that_ended_do_not_count(
