@@ -11,6 +11,7 @@ _MARKUP = re.compile(
     r"\\(?:text|mathrm|mathbf|textbf|textit|mathit|mathsf|bm|boldsymbol|mbox)\s*(?=\{)"
     r"|\\(?:rm|bf|it|sf|displaystyle|large|Large|quad)\b\s?|\\[()\[\],;!]"
     r"|[*`\"“”„«»【】〖〗\u2605\u2606\u2611\u2705\u2713\u2714\u2728\u2b50\ufe0f]"
+    r"|[\u2600-\u2604\u2614-\u2618\u263a\u263b\u2660-\u266b\u26a0-\u26ff\u2733\u2734\u2744\u2747\u2764]"
     # Pictures, but a thumb down, a thinking face and a sign of what is forbidden.
     r"|[\U0001f300-\U0001f44d\U0001f44f-\U0001f6aa\U0001f6ac-\U0001f913\U0001f915-\U0001faff]"
 )

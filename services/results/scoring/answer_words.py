@@ -128,7 +128,7 @@ DENIAL_ABROAD = any_of(
 _SUPPOSED = any_of(
     r"^\W*(?:had|should|prove|explain|assume|let the|in case)",
     r"if(?! and only)|whether|unless|suppos(?:e|ing)|assum(?:e|ing)|imagine|hypothetical\w*",
-    r"wenn|falls|si|se|если|eğer|إذا|अगर|यदि|als",
+    r"wenn|falls|(?:^|(?<=[,;:] ))s[ie]|если|eğer|إذا|अगर|यदि|als",
     before=r"(?<!\w)",
     after=r"(?!\w)",
 )
@@ -187,7 +187,8 @@ COURTESY = re.compile(
     r"\W*(?:(?:please )?(?:let me know|feel free|don't hesitate|do not hesitate)|(?:i )?hope (?:this|that|it)"
     r"|(?:would|do) you (?:like|want|need)|if you(?:'d| would| have| want| need|'re)"
     r"|(?:is|are) there any|(?:i'm |i am )?(?:happy|glad) to|good luck|thanks?\b|thank you"
-    r"|you're welcome|shall i|should i|can i help|want me to|need (?:more|any|further))",
+    r"|you're welcome|shall i|should i|can i help"
+    r"|(?:please |always )?consult a|want me to|need (?:more|any|further))",
     re.IGNORECASE,
 )
 CERTAINTY = re.compile(

@@ -65,7 +65,7 @@ def is_undone(rest: str, label: int, options: ChoiceOptions) -> bool:
     """
     if not rest.strip():
         return False
-    if _UNDOES.search(rest) or any(not _WHY.match(asked) for asked in _ASKED.findall(rest)):
+    if is_doubted(rest):
         return True
     for name in options.names_in(rest):
         before, after = rest[max(0, name.start - _BEFORE) : name.start], rest[name.end :][:_BEHIND]
@@ -74,6 +74,11 @@ def is_undone(rest: str, label: int, options: ChoiceOptions) -> bool:
         if is_denied or (name.label != label and _is_claimed(before, after, is_letter=is_letter)):
             return True
     return False
+
+
+def is_doubted(rest: str) -> bool:
+    """Whether an explanation goes back on itself, or asks."""
+    return bool(_UNDOES.search(rest)) or any(not _WHY.match(asked) for asked in _ASKED.findall(rest))
 
 
 def _is_claimed(before: str, after: str, *, is_letter: bool) -> bool:

@@ -11,11 +11,11 @@ Of the answer itself (`final_answer`) only these forms are read, with X a choice
 All that is read in this way must be one and the same choice. What follows it may explain it: where that takes
 it back, doubts it, passes a verdict on it, or names another choice other than in passing, nothing is read.
 A list of the options names none; neither do offers to help. Of an answer that was cut by its length only a
-sentence that says so is read.
+sentence that says so is read, and one that breaks off was cut.
 
 Where none of these holds, a sentence that corrects another one, a question with its answer, and a sentence
-that ends with its only choice are read (`conclusions`), and of several lines the conclusion that leads to one
-option (`closings`).
+that ends with its only choice are read (`conclusions`), verdicts on the options one by one (`verdicts`), and
+last what the sentences of the answer speak for, each by its own clauses (`weighing`).
 
 A letter stands for the choice that is that letter or begins with it ("B. Paris"), else for the choice in that
 place. Where choices are only letters, what they stand for may follow: "B. 42".
@@ -25,16 +25,16 @@ import re
 from collections.abc import Sequence
 
 from services.results.scoring.answer_marks import final_answer
-from services.results.scoring.answer_text import unmarked
+from services.results.scoring.answer_text import bare, unmarked
 from services.results.scoring.choices.asides import without_courtesies, without_lists
 from services.results.scoring.choices.claims import StatedChoice, stated_choices
-from services.results.scoring.choices.closings import closing_choice
 from services.results.scoring.choices.conclusions import concluded_choice
 from services.results.scoring.choices.doubts import is_explanation, is_taken_back, without_affirming_no
 from services.results.scoring.choices.explanations import first_sentence, is_undone
 from services.results.scoring.choices.options import ChoiceOptions, options_of
 from services.results.scoring.choices.statements import HEADING
 from services.results.scoring.choices.verdicts import judged_choice
+from services.results.scoring.choices.weighing import weighed_choice
 
 # A model that has lost itself repeats the same for ever.
 _MAX_ANSWER_CHARACTERS = 20_000
@@ -47,6 +47,12 @@ _ON_THE_NEXT_LINE = re.compile(r":[ \t]*\n\s*")
 # As in "Q: … A: …", or the first option.
 _MARK_OF_ANSWER = re.compile(r"A ?:\s*(?=\S)")
 _ASKED_AGAIN = re.compile(r"\AQ(?:uestion)?:[^\n]*\n+(?=A(?:nswer)?:)", re.IGNORECASE)
+_LAST_WORD = 12
+# The last words of a text that goes on, as of "The correct answer is:".
+_GOES_ON = re.compile(
+    r"(?:[ \n](?:which|the|an|of|and|is|in|to|that|for|with|by|or|was|are|because|on|at|from|but"
+    r"|its)|\w[*_ ]*:[*_]*|,)\Z"
+)
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 # Of several, "my second choice" is what somebody would choose next.
 _PLACE = re.compile(
@@ -69,6 +75,7 @@ def named_choice(
     if exact or not answer:
         return exact[0] if len(exact) == 1 else None
     options = options_of(tuple(choices), tuple(texts))
+    is_cut = is_cut or (options is not None and _breaks_off(answer, options))
     if options is None or len(answer) > _MAX_ANSWER_CHARACTERS:
         return None
     if "\n" not in answer and not is_cut and len(answer) < options.longest + _AROUND_CHOICE:
@@ -81,9 +88,16 @@ def named_choice(
         return label
     if len(prepared) < _MAX_CONCLUSION:
         label = concluded_choice(prepared, options, lambda part: _read(part, options, is_cut=False))
-    if label is None and "\n" in prepared:
-        label = closing_choice(prepared, options, lambda: bool(stated_choices(prepared, options)))
-    return judged_choice(answer, prepared, options) if label is None else label
+    if label is None:
+        label = judged_choice(answer, prepared, options)
+    return weighed_choice(prepared, options) if label is None else label
+
+
+def _breaks_off(answer: str, options: ChoiceOptions) -> bool:
+    """Whether the answer itself tells that it was cut."""
+    return _GOES_ON.search(answer, max(0, len(answer) - _LAST_WORD)) is not None and not bare(
+        answer
+    ).endswith(tuple(filter(None, options.forms)))
 
 
 def _prepared(answer: str, options: ChoiceOptions) -> str:

@@ -87,7 +87,7 @@ _IS_RIGHT = one_of(
 )
 _SUFFIX = (
     r"(?:の「[^」\n]{1,40}」)?(?:です|である|だ(?!と)|になります|となります|입니다|이다|이에요|예요|번(?:입니다)?|"
-    r"'?[dt][iıuü]r\b| şıkkı(?:dır)?\b| here(?=[.,!\n]|\Z)| seçeneği(?:dir)?\b| है| hai\b|选?项|選?項|。)"
+    r"'?[dt][iıuü]r\b| şıkkı(?:dır)?\b| here(?=[.,!\n]|\Z)| seçeneği(?:dir)?\b| है| hai\b|选?项|選?項)"
 )
 TAIL = re.compile(rf"(?P<is_right>{_IS_RIGHT})?{_SUFFIX}?", re.IGNORECASE)
 IS_RIGHT = re.compile(_IS_RIGHT, re.IGNORECASE)
@@ -128,7 +128,7 @@ HEADING = re.compile(
     rf"^[#> \t]*((?:(?:the|my) )?{_BEST_WORDS}(?:answer|choice|option|response|conclusion)"
     r"|(?:最终|正确)?答案|(?:richtige )?antwort|respuesta(?: correcta| final)?|réponse(?: finale)?"
     r"|risposta|resposta"
-    r"|ответ|정답|答え|正解) ?[:.]?[ \t]*\n\s*",
+    r"|ответ|정답|答え|正解) ?[:.]?[ \t]*\n\s*(?:[=-]{3,}[ \t]*\n\s*)?",
     re.IGNORECASE | re.MULTILINE,
 )
 

@@ -19,10 +19,12 @@ _MAX_LINE = 400
 _RIGHT = "✅✓✔☑"
 _WRONG = "❌✗✘✖☒"
 _LINE = re.compile(
-    r"[\s>#*•|-]*(?:(?:option|choice|statement|answer)\s+)?[*(\[]{0,3}(?P<letter>[A-J])\b"
+    rf"[\s>#*•|{_RIGHT}{_WRONG}\ufe0f-]*"
+    r"(?:(?:option|choice|statement|answer)\s+)?[*(\[]{0,3}(?P<letter>[A-J])\b"
     r"(?P<behind>(?:[*)\].:?|\s=→-]|(?:is|are)\b)*)(?P<rest>[^\n]*)",
     re.IGNORECASE,
 )
+_ITEMS = re.compile(r"\n+|(?<=[.;)]) (?=[A-J][:)] )")
 _VERDICT = any_of(
     "(?P<right>yes|true|correct|right|valid)",
     "(?P<wrong>no|false|incorrect|wrong|not (?:correct|right|true)|invalid|untrue)",
@@ -30,8 +32,8 @@ _VERDICT = any_of(
     after=r"\b",
 )
 _LAST_VERDICT = re.compile(
-    r"(?:[:=→(-]|->|=>)\s*(?:this is )?(?:(?P<right>yes|true|correct|right)"
-    r"|(?P<wrong>no|false|incorrect|wrong|not correct))[\s.!)*]*\Z",
+    r"(?:[:=→←(-]|[-=]>|<-)\s*(?:this is )?(?:the )?(?:(?P<right>yes|true|correct|right)"
+    r"|(?P<wrong>no|false|incorrect|wrong|not correct))(?: answer| option| choice)?[\s.!)*]*\Z",
     re.IGNORECASE,
 )
 _LETTER = r"(?:(?:options?|choices?|answers?) )?\(?[A-J]\)?(?![\w'])"
@@ -141,7 +143,7 @@ def _verdicts(answer: str, options: ChoiceOptions) -> Iterator[tuple[int, bool |
     """
     if any(_VERDICT.match(form) for form in options.forms):
         return
-    for line in answer.splitlines():
+    for line in _ITEMS.split(answer):
         found = _LINE.match(line) if len(line) < _MAX_LINE else None
         label = options.letters.get(found["letter"].upper()) if found else None
         if found is None or label is None or not found["behind"]:

@@ -148,7 +148,6 @@ def test_an_answer_ends_where_the_next_question_begins(choices: Choices, text: s
     ("choices", "text"),
     [
         (CITIES, "The capital is Berlin, of course."),
-        (CITIES, "Of the options, (B) fits best."),
         (ENTAILMENT, "It is a case of not entailment."),
         (CITIES, "We can eliminate (A)."),
         (CITIES, "The least likely choice is A."),

@@ -112,7 +112,6 @@ UNCLEAR = {
     LETTERS: [
         "The answer is A. Wait, maybe B.",
         "The answer is A. Hmm, no.",
-        "Answer: B\nOn reflection I correct this.\nAnswer: D",
         "The answer is A. Wait, some say the answer is B.",
         "The answer is A. Actually, is the answer B?",
         "The answer is A. Actually, the answer is not A.",

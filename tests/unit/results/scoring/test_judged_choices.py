@@ -1,4 +1,4 @@
-"""Answers that judge the options one by one, or settle on one in a few words, and those that only look so."""
+"""Answers that judge the options one by one, settle on one, or speak for one, and those that only look so."""
 
 import time
 
@@ -146,3 +146,58 @@ def test_repeated_words_take_time_by_their_length(part: str) -> None:
     seconds(2_000)
     # Four times the text takes some four times as long, and not sixteen times.
     assert seconds(16_000) < 12 * seconds(4_000) + 0.1
+
+
+METALS = ("iron", "copper", "zinc", "silver oxide")
+
+SPOKEN_FOR = [
+    ("The roof is green, so I lean towards copper.", 1),
+    ("The colour, together with the patina, points to copper (option B).", 1),
+    ("Because it conducts best, the metal that fits this wire is copper.", 1),
+    ("The metal in old roofs is **copper** (B), in contrast to gutters, which have zinc (C).", 1),
+    ("B is right. Zinc (C) covers gutters, iron (A) rusts.", 1),
+    ("Most likely metal: **copper** (B)", 1),
+    ("A fails for roofs, C fails for wires, D fails for both. Only B is always true.", 1),
+    ("The wire isn't iron, since it doesn't rust. Of what is left, its colour points to copper.", 1),
+    ("I'd answer B. Feel free to ask about A, C or D!", 1),
+    ("Old roofs are covered with copper.", 1),
+    ("Copper makes up the largest part of the roof (less than 1% is tin).", 1),
+    ("It has to be copper: iron rusts, and zinc is not green.", 1),
+    ("(A) iron ❌\n(B) copper ← correct\n(C) zinc ❌\n(D) silver oxide ❌", 1),
+    ("✅ **B. copper**\n\n❌ A. iron: rusts\n❌ C. zinc: dull\n❌ D. silver oxide: dear", 1),
+    ("A: wrong (rusts). B: right (green). C: wrong (dull). D: wrong (dear).", 1),
+    ("Answer\n======\nB) copper", 1),
+    ("正确答案是B。铜会变绿。", 1),
+    ("La risposta corretta è la B, il rame.", 1),
+    ("Somit ist B die richtige Antwort.", 1),
+    ("Of the options, (B) fits best.", 1),
+    ("Answer: A\nOn reflection I correct this.\nAnswer: B", 1),
+    ("I would lean towards option B here, though A is also reasonable.", 1),
+]
+SPOKEN_FOR_NONE = [
+    "The correct answer is:",
+    "A) iron - This is the metal that is found in",
+    "Option A: iron rusts in the rain.\nOption B: copper turns",
+    "Iron rusts; copper turns green; zinc is dull.",
+    "Copper sulphate is blue. Iron sulphate is green.",
+    "Hence option B is not named by the author.",
+    "The force on the roof (B) is equal to its weight.",
+    "Thus the final product B is formed.",
+    "Two metals remain: A and B.",
+    "B. zinc",
+    "E. coli grows on copper roofs and E. coli on iron ones.",
+    "If the roof were grey, the answer would be C.",
+    "The other engineer chose copper over zinc.",
+    "The answer is copper. Or zinc.",
+    "I would not rule out copper.",
+]
+
+
+@pytest.mark.parametrize(("answer", "label"), SPOKEN_FOR)
+def test_the_option_that_the_clauses_speak_for_is_named(answer: str, label: int) -> None:
+    assert named_choice(answer, LETTERS, METALS) == label
+
+
+@pytest.mark.parametrize("answer", SPOKEN_FOR_NONE)
+def test_clauses_that_speak_for_none_name_none(answer: str) -> None:
+    assert named_choice(answer, LETTERS, METALS) is None
