@@ -209,6 +209,58 @@ class ListHistoryRequest(_message.Message):
 Global___ListHistoryRequest: _TypeAlias = ListHistoryRequest  # noqa: Y015
 
 @_typing.final
+class ListClosedRunsRequest(_message.Message):
+    """Request of ListClosedRuns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_IDS_FIELD_NUMBER: _builtins.int
+    METRIC_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    """As in ListHistoryRequest; an entry has no figure where its run has none of the metric."""
+    @_builtins.property
+    def run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """UUIDs, at most 500."""
+
+    def __init__(
+        self,
+        *,
+        run_ids: _abc.Iterable[_builtins.str] | None = ...,
+        metric: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric", "run_ids", b"run_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListClosedRunsRequest: _TypeAlias = ListClosedRunsRequest  # noqa: Y015
+
+@_typing.final
+class ListClosedRunsResponse(_message.Message):
+    """Response of ListClosedRuns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def entries(self) -> _containers.RepeatedCompositeFieldContainer[_leaderboard_pb2.LeaderboardEntry]:
+        """In any order; without runs that are not closed or were deleted."""
+
+    def __init__(
+        self,
+        *,
+        entries: _abc.Iterable[_leaderboard_pb2.LeaderboardEntry] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListClosedRunsResponse: _TypeAlias = ListClosedRunsResponse  # noqa: Y015
+
+@_typing.final
 class HistoryTotals(_message.Message):
     """Sums over all pages of a history, where it has more than 1,000 runs over the newest 1,001."""
 

@@ -45,6 +45,11 @@ class LeaderboardServiceStub:
                 request_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.ListHistoryRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.ListHistoryResponse.FromString,
                 _registered_method=True)
+        self.ListClosedRuns = channel.unary_unary(
+                '/proctor.v1.LeaderboardService/ListClosedRuns',
+                request_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.ListClosedRunsRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.ListClosedRunsResponse.FromString,
+                _registered_method=True)
 
 
 class LeaderboardServiceServicer:
@@ -65,6 +70,13 @@ class LeaderboardServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListClosedRuns(self, request, context):
+        """Returns those of some runs that are closed, with their figures.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_LeaderboardServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -77,6 +89,11 @@ def add_LeaderboardServiceServicer_to_server(servicer, server):
                     servicer.ListHistory,
                     request_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.ListHistoryRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.ListHistoryResponse.SerializeToString,
+            ),
+            'ListClosedRuns': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListClosedRuns,
+                    request_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.ListClosedRunsRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.ListClosedRunsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -134,6 +151,33 @@ class LeaderboardService:
             '/proctor.v1.LeaderboardService/ListHistory',
             proctor_dot_v1_dot_leaderboard__service__pb2.ListHistoryRequest.SerializeToString,
             proctor_dot_v1_dot_leaderboard__service__pb2.ListHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListClosedRuns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.LeaderboardService/ListClosedRuns',
+            proctor_dot_v1_dot_leaderboard__service__pb2.ListClosedRunsRequest.SerializeToString,
+            proctor_dot_v1_dot_leaderboard__service__pb2.ListClosedRunsResponse.FromString,
             options,
             channel_credentials,
             insecure,

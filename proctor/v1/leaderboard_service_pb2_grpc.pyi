@@ -37,6 +37,8 @@ class LeaderboardServiceStub:
     """Ranks models by their latest completed run of a benchmark under the same evaluation conditions."""
     ListHistory: _grpc.UnaryUnaryMultiCallable[_leaderboard_service_pb2.ListHistoryRequest, _leaderboard_service_pb2.ListHistoryResponse]
     """Lists closed runs, newest first, by keyset pages."""
+    ListClosedRuns: _grpc.UnaryUnaryMultiCallable[_leaderboard_service_pb2.ListClosedRunsRequest, _leaderboard_service_pb2.ListClosedRunsResponse]
+    """Returns those of some runs that are closed, with their figures."""
 
 @_typing.type_check_only
 class LeaderboardServiceAsyncStub(LeaderboardServiceStub):
@@ -47,6 +49,8 @@ class LeaderboardServiceAsyncStub(LeaderboardServiceStub):
     """Ranks models by their latest completed run of a benchmark under the same evaluation conditions."""
     ListHistory: _aio.UnaryUnaryMultiCallable[_leaderboard_service_pb2.ListHistoryRequest, _leaderboard_service_pb2.ListHistoryResponse]  # type: ignore[assignment]
     """Lists closed runs, newest first, by keyset pages."""
+    ListClosedRuns: _aio.UnaryUnaryMultiCallable[_leaderboard_service_pb2.ListClosedRunsRequest, _leaderboard_service_pb2.ListClosedRunsResponse]  # type: ignore[assignment]
+    """Returns those of some runs that are closed, with their figures."""
 
 class LeaderboardServiceServicer(metaclass=_abc_1.ABCMeta):
     """Ranks models and lists closed runs."""
@@ -66,5 +70,13 @@ class LeaderboardServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_leaderboard_service_pb2.ListHistoryResponse, _abc.Awaitable[_leaderboard_service_pb2.ListHistoryResponse]]:
         """Lists closed runs, newest first, by keyset pages."""
+
+    @_abc_1.abstractmethod
+    def ListClosedRuns(
+        self,
+        request: _leaderboard_service_pb2.ListClosedRunsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_leaderboard_service_pb2.ListClosedRunsResponse, _abc.Awaitable[_leaderboard_service_pb2.ListClosedRunsResponse]]:
+        """Returns those of some runs that are closed, with their figures."""
 
 def add_LeaderboardServiceServicer_to_server(servicer: LeaderboardServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -888,7 +888,7 @@ class Run(_message.Message):
 
     @_builtins.property
     def labels(self) -> Global___RunLabels:
-        """Its name, tags and note; in lists without the note."""
+        """Its name, tags and note."""
 
     def __init__(
         self,

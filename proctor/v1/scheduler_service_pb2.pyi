@@ -249,6 +249,8 @@ class ListRunsRequest(_message.Message):
     RUN_ID_PREFIX_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     TAG_FIELD_NUMBER: _builtins.int
+    MODELS_FIELD_NUMBER: _builtins.int
+    RUN_IDS_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """1 to 500; 0 means 20."""
     page_token: _builtins.str
@@ -271,6 +273,14 @@ class ListRunsRequest(_message.Message):
     """Only runs that have this text in their names, in upper or lower case; empty means all."""
     tag: _builtins.str
     """Only runs with this tag; empty means all."""
+    @_builtins.property
+    def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Only runs of these models, at most 1,000, beside `model`; empty means all."""
+
+    @_builtins.property
+    def run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Only these runs, UUIDs, at most 500; empty means all."""
+
     def __init__(
         self,
         *,
@@ -285,10 +295,12 @@ class ListRunsRequest(_message.Message):
         run_id_prefix: _builtins.str = ...,
         name: _builtins.str = ...,
         tag: _builtins.str = ...,
+        models: _abc.Iterable[_builtins.str] | None = ...,
+        run_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "project_id", b"project_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "benchmark", b"benchmark", "dataset_id", b"dataset_id", "kind", b"kind", "model", b"model", "name", b"name", "page_size", b"page_size", "page_token", b"page_token", "project_id", b"project_id", "run_id_prefix", b"run_id_prefix", "state", b"state", "tag", b"tag"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "benchmark", b"benchmark", "dataset_id", b"dataset_id", "kind", b"kind", "model", b"model", "models", b"models", "name", b"name", "page_size", b"page_size", "page_token", b"page_token", "project_id", b"project_id", "run_id_prefix", b"run_id_prefix", "run_ids", b"run_ids", "state", b"state", "tag", b"tag"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__project_id: _TypeAlias = _typing.Literal["project_id"]  # noqa: Y015
     _WhichOneofArgType__project_id: _TypeAlias = _typing.Literal["_project_id", b"_project_id"]  # noqa: Y015
@@ -305,13 +317,16 @@ class ListRunsResponse(_message.Message):
     RUNS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
+    COMPLETED_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Empty on the last page."""
     total: _builtins.int
     """Number of matching runs over all pages; 1001 where there are more than 1,000."""
+    completed: _builtins.int
+    """Number of completed runs among them; on the first page only."""
     @_builtins.property
     def runs(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.Run]:
-        """Newest first; without progress per task, the environment, the note, and the order's tasks, params, line_models and options of metrics."""
+        """Newest first; without progress per task, the environment, and the order's tasks, provider_params, line_models and options of metrics."""
 
     def __init__(
         self,
@@ -319,10 +334,11 @@ class ListRunsResponse(_message.Message):
         runs: _abc.Iterable[_run_pb2.Run] | None = ...,
         next_page_token: _builtins.str = ...,
         total: _builtins.int = ...,
+        completed: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "runs", b"runs", "total", b"total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completed", b"completed", "next_page_token", b"next_page_token", "runs", b"runs", "total", b"total"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,7 +1,7 @@
 """Checks of the fields of a request."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TypeVar
 
 from proctor.values.contract_enum import ContractEnum
@@ -36,6 +36,12 @@ def checked_id(field: str, text: str) -> str:
         return str(uuid.UUID(text))
     except ValueError as error:
         raise invalid_field(field, "must be a UUID") from error
+
+
+def checked_ids(field: str, texts: Collection[str], most: int) -> list[str]:
+    if len(texts) > most:
+        raise invalid_field(field, f"are {len(texts)}, but must be at most {most}")
+    return [checked_id(field, text) for text in texts]
 
 
 def checked_text(field: str, text: str) -> str:

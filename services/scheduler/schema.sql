@@ -312,6 +312,7 @@ CREATE TABLE runs (
     name text DEFAULT ''::text NOT NULL,
     tags text[] DEFAULT '{}'::text[] NOT NULL,
     note text DEFAULT ''::text NOT NULL,
+    lower_name text GENERATED ALWAYS AS (lower(name)) STORED NOT NULL,
     CONSTRAINT runs_epoch_check CHECK ((epoch > 0)),
     CONSTRAINT runs_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'running'::text, 'paused'::text, 'completed'::text, 'failed'::text, 'cancelled'::text]))),
     CONSTRAINT runs_pkey PRIMARY KEY (run_id),
@@ -321,7 +322,7 @@ CREATE TABLE runs (
 CREATE INDEX runs_expiring ON runs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state = ANY (ARRAY['pending'::text, 'running'::text, 'paused'::text])));
 CREATE INDEX runs_history ON runs USING btree (benchmark, model, finished_at DESC) WHERE (state = 'completed'::text);
 CREATE INDEX runs_newest ON runs USING btree (created_at DESC, run_id DESC);
-CREATE INDEX runs_newest_named ON runs USING btree (created_at DESC, run_id DESC) INCLUDE (name) WHERE (name <> ''::text);
+CREATE INDEX runs_newest_named ON runs USING btree (created_at DESC, run_id DESC) INCLUDE (lower_name, state) WHERE (lower_name <> ''::text);
 CREATE INDEX runs_newest_of_benchmark ON runs USING btree (benchmark, created_at DESC, run_id DESC);
 CREATE INDEX runs_newest_of_datasets ON runs USING btree (created_at DESC, run_id DESC) WHERE (dataset_id IS NOT NULL);
 CREATE INDEX runs_newest_of_model ON runs USING btree (model, created_at DESC, run_id DESC);
@@ -478,6 +479,7 @@ CREATE VIEW run_rows AS
     final_counts,
     is_closing,
     name,
+    lower_name,
     tags,
     note
    FROM runs;
@@ -531,6 +533,7 @@ CREATE VIEW batch_rows AS
     run_rows.final_counts,
     run_rows.is_closing,
     run_rows.name,
+    run_rows.lower_name,
     run_rows.tags,
     run_rows.note
    FROM (batches

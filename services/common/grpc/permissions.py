@@ -91,6 +91,7 @@ METHODS: Mapping[str, Permission] = {
     "GateRun": _READ,
     "GetLeaderboard": _READ,
     "ListHistory": _READ,
+    "ListClosedRuns": _READ,
     "ExportRun": _READ,
     "ExportGoldenAnswers": _READ,
     "RescoreTask": _CHANGE,

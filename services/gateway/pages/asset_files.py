@@ -35,6 +35,7 @@ _STYLES = (
     "fields",
     "tables",
     "labels",
+    "run_list",
     "live",
     "orders",
     "answers",

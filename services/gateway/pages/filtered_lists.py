@@ -119,12 +119,12 @@ async def push_list(
     build: str,
     template: str,
     filters: ListFilters,
-    read: Callable[[Scheduler, ListFilters, datetime], Awaitable[ListView[Row]]],
+    read: Callable[[ListFilters, datetime], Awaitable[ListView[Row]]],
 ) -> None:
     """`build` is the digest of the files that the page was made with."""
     state = socket.app.state
 
     async def pushed() -> PushedView:
-        return PushedView(await read(state.scheduler, filters, state.clock.now()))
+        return PushedView(await read(filters, state.clock.now()))
 
     await push_view(socket, build, PartAddress(f"{template}_rows", urlencode(filters.named)), pushed)

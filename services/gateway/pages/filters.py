@@ -57,9 +57,9 @@ async def ordered_models(scheduler: Scheduler) -> Sequence[str]:
     return (await models_named(scheduler, ""))[:_MAX_OFFERED]
 
 
-async def models_with(scheduler: Scheduler, text: str) -> Sequence[str]:
-    """Ordered models that have the text in their names."""
-    return [model for model in await models_named(scheduler, "") if text.lower() in model.lower()]
+def models_with(text: str, names: Sequence[str]) -> Sequence[str]:
+    """The model of this full name, else those that have the text in their names, in upper or lower case."""
+    return [text] if text in names else [name for name in names if text.lower() in name.lower()]
 
 
 async def model_filter(scheduler: Scheduler, given: str, *, has_field: bool = True) -> ModelFilter:
@@ -73,7 +73,7 @@ async def model_filter(scheduler: Scheduler, given: str, *, has_field: bool = Tr
         name = model_of(given, named)
     except AmbiguousModel as error:
         return ModelFilter("", offered, error.message, str(error.facts["candidates"]).split(", "))
-    found = () if named or not given else await models_with(scheduler, given)
+    found = () if named or not given else models_with(given, await models_named(scheduler, ""))
     if found:
         return ModelFilter("", offered, f"No model is named {given}. It is a part of these names.", found)
     return ModelFilter(name, offered)

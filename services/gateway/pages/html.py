@@ -67,7 +67,6 @@ ENTRIES = (
     Entry("/", "Overview", "o"),
     Entry("/runs", "Runs", "r"),
     Entry("/compare", "Compare", "c"),
-    Entry("/history", "History", "h"),
     Entry("/leaderboard", "Leaderboard", "l"),
     Entry("/suites", "Suites", "s"),
     Entry("/datasets", "Data sets", "d"),

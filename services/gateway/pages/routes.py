@@ -10,7 +10,6 @@ from services.gateway.pages.batches import routes as batches
 from services.gateway.pages.compare import export as compared_files
 from services.gateway.pages.compare import routes as compare
 from services.gateway.pages.datasets import routes as datasets
-from services.gateway.pages.history import routes as history
 from services.gateway.pages.leaderboard import routes as leaderboard
 from services.gateway.pages.models import routes as models
 from services.gateway.pages.orders import routes as orders
@@ -20,7 +19,10 @@ from services.gateway.pages.rescoring import routes as rescoring
 from services.gateway.pages.rollouts import routes as rollouts
 from services.gateway.pages.rollouts import socket as rollout_socket
 from services.gateway.pages.runs import actions as run_actions
+from services.gateway.pages.runs import chosen as chosen_runs
+from services.gateway.pages.runs import export as run_files
 from services.gateway.pages.runs import labels as run_labels
+from services.gateway.pages.runs import moved
 from services.gateway.pages.runs import routes as runs
 from services.gateway.pages.settings import api_keys
 from services.gateway.pages.settings import routes as settings
@@ -35,6 +37,9 @@ ROUTERS: tuple[APIRouter, ...] = (
     search.router,
     # Before the runs, whose ids match any word.
     orders.router,
+    run_files.router,
+    chosen_runs.router,
+    moved.router,
     runs.router,
     run_actions.router,
     run_labels.router,
@@ -47,7 +52,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     compared_files.router,
     batches.router,
     datasets.router,
-    history.router,
     leaderboard.router,
     models.router,
     suites.router,

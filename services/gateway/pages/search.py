@@ -12,6 +12,7 @@ from proctor.v1.dataset_service_pb2 import ListDatasetsRequest
 from proctor.v1.rollout_service_pb2 import GetRolloutsOrderRequest
 from services.common.errors import DomainError, ErrorKind
 from services.common.requests.request_fields import MAX_PAGE_SIZE
+from services.gateway.api.models import models_named
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.pages.filters import id_digits, models_with
 from services.gateway.pages.page import PageOf
@@ -47,7 +48,7 @@ async def _page_of_digits(scheduler: Scheduler, digits: str) -> str:
 
 
 async def _page_of_name(scheduler: Scheduler, wanted: str) -> str:
-    """A whole name comes before a part of one. The list of runs offers models that have it in their names.
+    """A whole name comes before a part of one. The list of runs takes a part of names.
 
     Of data sets the newest are searched.
     """
@@ -60,7 +61,7 @@ async def _page_of_name(scheduler: Scheduler, wanted: str) -> str:
     named = [each.dataset_id for each in datasets.datasets if each.name == wanted]
     if named:
         return f"/datasets/{named[0]}"
-    models = await models_with(scheduler, wanted)
+    models = models_with(wanted, await models_named(scheduler, ""))
     if not models and any(wanted.lower() in suite.suite.lower() for suite in suites.suites):
         return f"/suites?{urlencode({'q': wanted})}"
     return f"/runs?{urlencode({'model': models[0] if len(models) == 1 else wanted})}"

@@ -15,8 +15,9 @@ from proctor.values.scoring import ScoringMethod
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from proctor.wire.well_known import time_to_proto
-from services.common.checked_fields import checked_choice, checked_id, checked_text
+from services.common.checked_fields import checked_choice, checked_id, checked_ids, checked_text
 from services.common.grpc.server import RpcContext
+from services.common.requests.request_fields import MAX_PAGE_SIZE
 from services.results.leaderboard.closed_run import ClosedRun
 from services.results.leaderboard.leaderboard import AskedConditions, Leaderboard, LeaderboardEntry, Trend
 from services.results.leaderboard.list_history import HistoryPage, HistoryQuery, ListHistory
@@ -68,6 +69,13 @@ class GrpcLeaderboardApi(leaderboard_grpc.LeaderboardServiceServicer):
             request.includes_totals,
         )
         return history_to_proto(await self.list_history.list_page(query))
+
+    async def ListClosedRuns(
+        self, request: leaderboard_service_pb2.ListClosedRunsRequest, context: RpcContext
+    ) -> leaderboard_service_pb2.ListClosedRunsResponse:
+        run_ids = checked_ids("run_ids", request.run_ids, MAX_PAGE_SIZE)
+        entries = await self.list_history.list_closed(run_ids, checked_text("metric", request.metric))
+        return leaderboard_service_pb2.ListClosedRunsResponse(entries=map(_entry_to_proto, entries))
 
 
 def _asked(request: leaderboard_service_pb2.GetLeaderboardRequest) -> AskedConditions:

@@ -1,4 +1,4 @@
-"""Lists the closed runs of the last days, newest first; failed ones too, with the figures they have."""
+"""Lists closed runs, of the last days or of some ids; failed ones too, with the figures they have."""
 
 import uuid
 from collections.abc import Sequence
@@ -79,6 +79,10 @@ class ListHistory:
             totals = await self.history.totals(page)
             return HistoryPage(listed, totals.runs, token, totals if query.includes_totals else None)
         return HistoryPage(listed, await self.history.count(page), token)
+
+    async def list_closed(self, run_ids: Sequence[str], metric: str) -> list[LeaderboardEntry]:
+        """Those of some runs that are closed, without a figure where a run has none of the metric."""
+        return [_entry(run, metric) for run in await self.history.runs(run_ids)]
 
 
 def _check_metric(word: str, runs: Sequence[ClosedRun]) -> None:

@@ -75,6 +75,10 @@ class HistoryStore(Protocol):
         """The runs of a page."""
         ...
 
+    async def runs(self, run_ids: Sequence[str]) -> list[ClosedRun]:
+        """Those of some runs that are closed, in any order."""
+        ...
+
     async def count(self, page: HistoryRange) -> int:
         """Runs over all pages, whatever their state, to 1,001. It reads no run."""
         ...

@@ -134,6 +134,10 @@ class PostgresLeaderboard:
         )
         return [_closed_run(row) for row in rows]
 
+    async def runs(self, run_ids: Sequence[str]) -> list[ClosedRun]:
+        rows = await self._session.fetch("list_closed_runs", run_ids=list(run_ids))
+        return [_closed_run(row) for row in rows]
+
     async def count(self, page: HistoryRange) -> int:
         row = await self._session.fetchrow(
             "count_history",

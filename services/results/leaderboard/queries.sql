@@ -139,6 +139,11 @@ WHERE run_id = ANY (:run_ids) AND baselines IS NOT NULL
 ORDER BY closed_at DESC, run_id DESC
 LIMIT 1;
 
+-- name: list_closed_runs: Return those of some runs that are closed
+SELECT run_id::text AS run_id, benchmark, model, project_id, state, closed_at, result
+FROM closed_runs
+WHERE run_id = ANY (:run_ids::uuid[]);
+
 -- name: list_history: Return closed runs since a moment that come after a key, newest first
 SELECT
     c.run_id::text AS run_id, c.benchmark, c.model, c.project_id, c.state, c.closed_at, c.result

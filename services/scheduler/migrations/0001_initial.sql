@@ -268,6 +268,8 @@ CREATE TABLE runs (
     name text NOT NULL DEFAULT '',
     tags text[] NOT NULL DEFAULT '{}',
     note text NOT NULL DEFAULT '',
+    -- Searched for a part of it: to lower each name at each search would take most of its time.
+    lower_name text NOT NULL GENERATED ALWAYS AS (lower(name)) STORED,
     FOREIGN KEY (benchmark, suite_version) REFERENCES user_suite_versions (suite, version)
 );
 
@@ -279,7 +281,7 @@ CREATE INDEX runs_newest_of_project ON runs (project_id, created_at DESC, run_id
 CREATE INDEX runs_newest_of_datasets ON runs (created_at DESC, run_id DESC) WHERE dataset_id IS NOT NULL;
 CREATE INDEX runs_newest_of_suites ON runs (created_at DESC, run_id DESC) WHERE dataset_id IS NULL;
 -- Most runs have neither a name nor a tag: those that do are few to look through.
-CREATE INDEX runs_newest_named ON runs (created_at DESC, run_id DESC) INCLUDE (name) WHERE name <> '';
+CREATE INDEX runs_newest_named ON runs (created_at DESC, run_id DESC) INCLUDE (lower_name, state) WHERE lower_name <> '';
 CREATE INDEX runs_of_tag ON runs USING gin (tags) WHERE tags <> '{}';
 CREATE INDEX runs_of_user_suite ON runs (benchmark, suite_version) WHERE suite_version IS NOT NULL;
 CREATE INDEX runs_pending ON runs (priority, queued_at, run_id) WHERE state = 'pending';
@@ -301,7 +303,7 @@ CREATE VIEW run_rows AS
 SELECT run_id, username, project_id, benchmark, suite_version, dataset_id, dataset_name, model, pool, priority, ordered,
        scoring_method, state, epoch, phase, planned_epoch, is_closed, total, reused_answers, created_at, queued_at,
        started_at, admitted_at, ran_seconds, earlier_seconds, finished_at, deadline, expires_at, error_reason, error_message,
-       environment, price, final_counts, is_closing, name, tags, note
+       environment, price, final_counts, is_closing, name, lower_name, tags, note
 FROM runs;
 
 -- Tasks of a run as planned.

@@ -16,11 +16,11 @@ from proctor.values.names.user import LOCAL_USER, Caller
 from proctor.values.run import RunId, RunKind, RunState
 from proctor.wire.enums import member_of
 from proctor.wire.values import PRICE
-from services.common.checked_fields import invalid_field, nul_problem, refuse
+from services.common.checked_fields import checked_ids, checked_texts, invalid_field, nul_problem, refuse
 from services.common.errors import RunNotFound
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
-from services.common.requests.request_fields import checked_page_size, checked_request_id
+from services.common.requests.request_fields import MAX_PAGE_SIZE, checked_page_size, checked_request_id
 from services.scheduler.runs.lifecycle import change_state, label_run, submit_run
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission
@@ -130,6 +130,7 @@ class GrpcApi(scheduler_grpc.SchedulerServiceServicer):
             runs=[brief_to_proto(snapshot) for snapshot in page.snapshots],
             next_page_token="" if is_last else token_behind(page.snapshots[-1].run, page.total),
             total=page.total,
+            completed=page.completed,
         )
 
     async def ListModelNames(
@@ -233,6 +234,8 @@ def _filter(request: scheduler_pb2.ListRunsRequest) -> RunFilter:
         id_prefix=_id_prefix(request.run_id_prefix),
         name=request.name.strip(),
         tag=request.tag.strip(),
+        models=checked_texts("models", request.models),
+        run_ids=tuple(checked_ids("run_ids", request.run_ids, MAX_PAGE_SIZE)),
     )
 
 

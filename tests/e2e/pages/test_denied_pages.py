@@ -128,14 +128,14 @@ async def test_a_service_that_hangs_is_a_page_that_says_when_to_try_again(
             await opened.page.wait_for_url("**/settings")
             os.kill(results, signal.SIGSTOP)
             try:
-                await opened.open("/history")
+                await opened.open("/leaderboard?suite=starter")
                 await expect(opened.page.locator("main h1")).to_have_text("Not available now")
                 await expect(opened.page.locator("main")).to_contain_text("Try again in")
                 await check_problem(opened, 503)
             finally:
                 os.kill(results, signal.SIGCONT)
             await opened.page.locator(NEXT_STEPS).get_by_text("Try again").click()
-            await expect(opened.page.locator("main h1")).to_have_text("History")
+            await expect(opened.page.locator("main h1")).to_have_text("Leaderboard")
 
 
 async def _post(page: Page, path: str) -> None:

@@ -35,7 +35,6 @@ async def ranked(site: Site) -> Site:
         (LIMITED, "leaderboard"),
         (f"{LIMITED}&against=time", "pareto"),
         ("/leaderboard?suite=starter", "unranked"),
-        ("/history", "history"),
     ],
 )
 async def test_page_in_every_look(ranked: Site, looks: Looks, path: str, name: str) -> None:
@@ -57,25 +56,11 @@ async def test_limited_runs_are_ranked_once_they_are_asked_for_and_back_undoes_i
         assert opened.errors == []
 
 
-async def test_history_is_filtered_by_model_and_leads_to_the_run(ranked: Site) -> None:
-    async with tab(ranked.browser, ranked.url) as opened:
-        page = opened.page
-        await opened.open("/history")
-        await page.locator("input[name=model]").fill(MODELS[0])
-        await page.locator("input[name=model]").press("Enter")
-        await expect(page.locator("table.history")).not_to_contain_text("other")
-        await page.locator("table.history tbody th a").first.click()
-        await page.wait_for_url("**/runs/*")
-        assert opened.errors == []
-
-
 @first_cases(
     2,
     ("path", "field", "value", "said"),
     [
         ("/", "suite", "starter", "{completed} completed runs in the last 30 days, average"),
-        ("/history", "suite", "starter", "{runs} of {runs} closed runs"),
-        ("/history", "state", "failed", "No run that was closed"),
         (LIMITED, "best", "true", "2 of 2 ranked models by"),
         (f"{LIMITED}&against=time", "best", "true", "2 of 2 ranked models by"),
         ("/runs", "suite", "starter", "{runs} of {runs} runs"),

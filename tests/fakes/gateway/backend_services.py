@@ -70,6 +70,8 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     submitted: list[scheduler_pb2.SubmitRunRequest] = field(default_factory=list)
     estimated: list[scheduler_pb2.EstimateRunRequest] = field(default_factory=list)
     listed: list[scheduler_pb2.ListRunsRequest] = field(default_factory=list)
+    next_tokens: list[str] = field(default_factory=list)
+    completed: int = 0
     estimated_seconds: float | None = None
     estimated_cost: float | None = None
     price: run_pb2.ModelPrice | None = None
@@ -151,7 +153,10 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         self.listed.append(request)
         prefix = request.run_id_prefix
         runs = [run for run in self.runs.values() if run.run_id.replace("-", "").startswith(prefix)]
-        return scheduler_pb2.ListRunsResponse(runs=runs, next_page_token="next", total=len(runs))
+        token = self.next_tokens.pop(0) if self.next_tokens else "next"
+        return scheduler_pb2.ListRunsResponse(
+            runs=runs, next_page_token=token, total=len(runs), completed=self.completed
+        )
 
     async def CancelRun(
         self, request: scheduler_pb2.CancelRunRequest, context: Any

@@ -78,6 +78,7 @@ class FakeLeaderboard(leaderboard_grpc.LeaderboardServiceServicer):
     )
     leaderboards_asked: list[leaderboard_service_pb2.GetLeaderboardRequest] = field(default_factory=list)
     pages_asked: list[leaderboard_service_pb2.ListHistoryRequest] = field(default_factory=list)
+    closed_asked: list[leaderboard_service_pb2.ListClosedRunsRequest] = field(default_factory=list)
     refusal: RemoteError | None = None
     refusal_of_pages: RemoteError | None = None
 
@@ -96,6 +97,15 @@ class FakeLeaderboard(leaderboard_grpc.LeaderboardServiceServicer):
         if self.refusal_of_pages:
             raise self.refusal_of_pages
         return self.page
+
+    async def ListClosedRuns(
+        self, request: leaderboard_service_pb2.ListClosedRunsRequest, context: Any
+    ) -> leaderboard_service_pb2.ListClosedRunsResponse:
+        self.closed_asked.append(request)
+        if self.refusal:
+            raise self.refusal
+        found = [entry for entry in self.page.entries if entry.run_id in request.run_ids]
+        return leaderboard_service_pb2.ListClosedRunsResponse(entries=found)
 
 
 @dataclass

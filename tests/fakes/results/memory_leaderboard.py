@@ -71,6 +71,9 @@ class MemoryLeaderboard:
         runs = sorted(self._listed(page), key=_key, reverse=True)
         return [run for run in runs if _key(run) < page.after][: page.page_size]
 
+    async def runs(self, run_ids: Sequence[str]) -> list[ClosedRun]:
+        return [self._rows.closed[run_id] for run_id in dict.fromkeys(run_ids) if run_id in self._rows.closed]
+
     async def count(self, page: HistoryRange) -> int:
         return min(len(self._listed(page)), MAX_COUNTED + 1)
 

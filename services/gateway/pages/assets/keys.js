@@ -35,10 +35,10 @@ function step(by) {
 // The answer of the sample with the focus, or the one beside the list. The key is known by its code, because Shift changes its character.
 const mark = key => (document.activeElement.closest("[data-sample]") ?? document.getElementById("detail"))?.querySelector(`[data-press="${key}"]`)?.click();
 
-// Chooses the row with the focus for Compare.
+// Chooses the row with the focus.
 function choose() {
   const box = document.activeElement.closest("tr")?.querySelector("input[type=checkbox]:enabled");
   if (!box) return;
   box.checked = !box.checked;
-  announce(box.checked ? "Chosen for Compare" : "No longer chosen for Compare");
+  announce(box.checked ? "Chosen" : "No longer chosen");
 }

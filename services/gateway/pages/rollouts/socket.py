@@ -1,5 +1,6 @@
 """The sockets of pages of rollouts: the list of orders, and grids and rollouts while they may change."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, WebSocket
@@ -25,7 +26,8 @@ router = APIRouter()
 @router.websocket("/rollouts/socket")
 async def watch_orders(socket: WebSocket, filters: OrderFilters, build: str = "") -> None:
     """`build`, here and below, is the digest of the files that the page was made with."""
-    await push_list(socket, build, "rollouts/list", filters, order_list)
+    read = partial(order_list, socket.app.state.scheduler)
+    await push_list(socket, build, "rollouts/list", filters, read)
 
 
 @router.websocket("/rollouts/{order_id}/socket")

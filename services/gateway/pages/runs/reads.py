@@ -1,24 +1,68 @@
-"""The list of runs, read from the scheduler: for a response, and for each push."""
+"""The list of runs, read from the scheduler with figures from results: for a response, a push, and a file."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends, Query
+from starlette.requests import HTTPConnection
 
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.dataset_service_pb2 import GetDatasetRequest
+from proctor.v1.leaderboard_pb2 import LeaderboardEntry
+from proctor.v1.leaderboard_service_pb2 import ListClosedRunsRequest
 from proctor.values.names.run_labels import MAX_NAME_CHARACTERS, MAX_TAG_CHARACTERS
+from proctor.values.run import CHANGING_STATES
+from proctor.wire.enums import value_of
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.backends.calls import Scheduler
-from services.gateway.pages.filtered_lists import Listed, ListFilters, ListView, read_list
-from services.gateway.pages.filters import id_digits
-from services.gateway.pages.rows.runs import RunRow, run_row
+from services.gateway.api.models import models_named
+from services.gateway.backends.calls import Backends, Results, Scheduler
+from services.gateway.pages.filtered_lists import ListFilters, ListView
+from services.gateway.pages.filters import (
+    FilterOptions,
+    ModelFilter,
+    filter_options,
+    id_digits,
+    models_with,
+    ordered_models,
+)
+from services.gateway.pages.runs.columns import COLUMNS, COOKIE, Column, chosen_columns, columns_text
+from services.gateway.pages.runs.listed_runs import ListedRun, listed_runs
 
 _PAGE_SIZE = 50
+_KINDS = ("suite", "dataset")
+_NO_OPTIONS = FilterOptions((), (), {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunListView(ListView[ListedRun]):
+    """`completed` of the runs over all pages are completed; it is known on the first page only.
+
+    `has_figures` is False while results cannot be asked for them.
+    """
+
+    completed: int = 0
+    has_figures: bool = True
+    options: FilterOptions = _NO_OPTIONS
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        return chosen_columns(self.get("columns"))
+
+    @property
+    def all_columns(self) -> Sequence[Column]:
+        return COLUMNS
+
+    @property
+    def heads(self) -> Sequence[tuple[str, str]]:
+        return [(column.title, column.kind) for column in self.columns]
+
+    @property
+    def is_filtered(self) -> bool:
+        return any(name not in {"after", "columns", "metric"} for name in self.filters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,50 +71,107 @@ class _Given:
 
     state: str = ""
     suite: Annotated[str, Query(max_length=128)] = ""
+    kind: Annotated[str, Query(max_length=16)] = ""
     model: Annotated[str, Query(max_length=512)] = ""
     name: Annotated[str, Query(max_length=MAX_NAME_CHARACTERS)] = ""
     tag: Annotated[str, Query(max_length=MAX_TAG_CHARACTERS)] = ""
     dataset: Annotated[str, Query(max_length=64)] = ""
     id: Annotated[str, Query(max_length=64)] = ""
+    metric: Annotated[str, Query(max_length=64)] = ""
+    columns: Annotated[str, Query(max_length=256)] = ""
     after: Annotated[str, Query(max_length=512)] = ""
 
 
-def _filters(given: Annotated[_Given, Depends()]) -> ListFilters:
-    return ListFilters(**asdict(given) | {"id": id_digits(given.id)})
+def _filters(
+    connection: HTTPConnection,
+    given: Annotated[_Given, Depends()],
+    column: Annotated[list[str] | None, Query()] = None,
+) -> ListFilters:
+    """`column` are the boxes of the form. A socket has all that its page has in its address."""
+    is_page = connection.scope["type"] == "http"
+    remembered = connection.cookies.get(COOKIE, "") if is_page else ""
+    wanted = ".".join(column) if column else given.columns or remembered
+    understood = {
+        "id": id_digits(given.id),
+        "kind": given.kind if given.kind in _KINDS and not given.suite else "",
+        "columns": columns_text(chosen_columns(wanted)),
+    }
+    return ListFilters(**asdict(given) | understood)
 
 
 RunFilters = Annotated[ListFilters, Depends(_filters)]
 
 
 async def run_list(
-    scheduler: Scheduler, filters: ListFilters, now: datetime, *, is_whole: bool = False
-) -> ListView[RunRow]:
-    """A page of the list. Whole, it has the filters."""
-
-    async def listed(model: str) -> Listed[RunRow]:
-        request = scheduler_pb2.ListRunsRequest(
-            page_size=_PAGE_SIZE,
-            page_token=filters["after"],
-            state=filters.state,
-            benchmark=filters["suite"],
-            dataset_id=filters["dataset"],
-            model=model,
-            run_id_prefix=filters["id"],
-            name=filters["name"],
-            tag=filters["tag"],
-        )
-        found = await scheduler.runs.ListRuns(request)
-        rows = [run_row(run) for run in found.runs]
-        return Listed(rows, rows, found.total, found.next_page_token)
-
-    view = await read_list(scheduler, "/runs", filters, listed, (now, is_whole))
+    backends: Backends, filters: ListFilters, now: datetime, *, is_whole: bool = False
+) -> RunListView:
+    """A page of the list. Whole, it has the options of the filters."""
+    scheduler = backends.scheduler
+    request = await list_request(scheduler, filters)
+    request.page_size = _PAGE_SIZE
+    found = await scheduler.runs.ListRuns(request)
+    closed = await _closed_if_known(backends.results, found.runs, filters["metric"])
+    rows = listed_runs(found.runs, closed or {}, now)
+    view = RunListView(
+        path="/runs",
+        rows=rows,
+        total=found.total,
+        completed=found.completed,
+        following=found.next_page_token,
+        filters={name: value for name, value in filters.named.items() if value},
+        now=now,
+        changing_runs=[row.job_id for row in rows if row.status in CHANGING_STATES],
+        has_figures=closed is not None,
+    )
     if not is_whole:
         return view
-    known, dataset_name = await asyncio.gather(
-        scheduler.runs.ListSuites(scheduler_pb2.ListSuitesRequest()),
+    options, models, dataset_name = await asyncio.gather(
+        filter_options(scheduler, view.filters),
+        ordered_models(scheduler),
         _dataset_name(scheduler, filters["dataset"]),
     )
-    return replace(view, suites=[each.suite for each in known.suites], dataset_name=dataset_name)
+    return replace(view, options=options, model=ModelFilter("", models), dataset_name=dataset_name)
+
+
+async def list_request(scheduler: Scheduler, filters: ListFilters) -> scheduler_pb2.ListRunsRequest:
+    """Of the page of the filters. A text that no model has in its name lists nothing."""
+    given = filters["model"]
+    models = models_with(given, await models_named(scheduler, "")) if given else ()
+    return scheduler_pb2.ListRunsRequest(
+        page_token=filters["after"],
+        state=filters.state,
+        benchmark=filters["suite"],
+        kind=value_of(run_pb2.RunKind, filters["kind"], unset=""),
+        dataset_id=filters["dataset"],
+        model=(models or [given])[0] if len(models) < 2 else "",
+        models=models if len(models) > 1 else (),
+        run_id_prefix=filters["id"],
+        name=filters["name"],
+        tag=filters["tag"],
+    )
+
+
+async def closed_runs(
+    results: Results, runs: Sequence[run_pb2.Run], metric: str = ""
+) -> Mapping[str, LeaderboardEntry]:
+    """The entries of those that are closed, by their ids."""
+    if not runs:
+        return {}
+    request = ListClosedRunsRequest(run_ids=[run.run_id for run in runs], metric=metric)
+    found = await results.leaderboard.ListClosedRuns(request)
+    return {entry.run_id: entry for entry in found.entries}
+
+
+async def _closed_if_known(
+    results: Results, runs: Sequence[run_pb2.Run], metric: str
+) -> Mapping[str, LeaderboardEntry] | None:
+    """None while results is away: runs are listed without figures then."""
+    try:
+        return await closed_runs(results, runs, metric)
+    except DomainError as error:
+        if error.kind is not ErrorKind.UNAVAILABLE:
+            raise
+        return None
 
 
 async def ordered_tasks(scheduler: Scheduler, run: run_pb2.Run) -> Sequence[str]:

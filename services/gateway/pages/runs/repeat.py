@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,7 @@ class RepeatedOrder:
 
 def repeated_order(run: run_pb2.Run) -> RepeatedOrder:
     return RepeatedOrder(
-        parameters=list(_parameters(run)),
+        parameters=list(parameters_of(run)),
         link=form_link(run),
         command=command(run),
         path=repeating_path(run),
@@ -102,17 +102,19 @@ def _metric_text(metric: sample_pb2.MetricUse) -> str:
     return json.dumps({"metric": metric.name, **options}, ensure_ascii=False) if options else metric.name
 
 
-def _parameters(run: run_pb2.Run) -> Iterable[tuple[str, str]]:
+def parameters_of(run: run_pb2.Run, leaving_out: Collection[str] = frozenset()) -> Iterable[tuple[str, str]]:
+    """Labels and values of what was ordered beside model and benchmark, without options of some names."""
     order = run.order
     for name, value in params_of(order).items():
         yield PARAMETER_LABELS.get(name, name), _in_words(value)
     for metric in order.metrics:
         yield LABELS["metric"], _metric_text(metric)
     for name, value in chosen_options(order).items():
-        yield LABELS[name], _in_words(value)
+        if name not in leaving_out:
+            yield LABELS[name], _in_words(value)
     if order.tasks:
         yield LABELS["tasks"], ", ".join(order.tasks)
-    if order.project_id:
+    if order.project_id and "project_id" not in leaving_out:
         yield LABELS["project_id"], str(order.project_id)
     for name, text in (
         ("completion_window", window_text(order)),
@@ -126,4 +128,6 @@ def _parameters(run: run_pb2.Run) -> Iterable[tuple[str, str]]:
 def _in_words(value: Any) -> str:
     if value is True:
         return "yes"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, WebSocket
@@ -15,11 +16,19 @@ from proctor.values.run import FINAL_NUMBERS
 from services.common.errors import DomainError
 from services.gateway.api.runs.job import choice_scoring
 from services.gateway.auth.identity import Now
-from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.backends.calls import (
+    BackendCalls,
+    Backends,
+    Results,
+    ResultsCalls,
+    Scheduler,
+    SchedulerCalls,
+)
 from services.gateway.http.parameters import JobId
 from services.gateway.pages.filtered_lists import push_list, show_list
 from services.gateway.pages.live.part import push
 from services.gateway.pages.page import PageOf
+from services.gateway.pages.runs.columns import COOKIE
 from services.gateway.pages.runs.figures_view import FiguresView, figures_view
 from services.gateway.pages.runs.labels import LabelsView, labels_view
 from services.gateway.pages.runs.live import LiveRuns, Point
@@ -28,6 +37,7 @@ from services.gateway.pages.runs.repeat import RepeatedOrder, repeated_order
 from services.gateway.pages.runs.view import LiveView, live_view, retried
 
 _EVERY = ("1", "5", "30", "60")
+_YEAR = 365 * 24 * 3600
 
 router = APIRouter(prefix="/runs", include_in_schema=False)
 
@@ -61,14 +71,25 @@ RunBackends = Annotated[tuple[Scheduler, Results, LiveRuns], Depends(_backends)]
 
 
 @router.get("")
-async def list_runs(page: PageOf, scheduler: SchedulerCalls, now: Now, filters: RunFilters) -> Response:
-    return show_list(page, "runs/list", await run_list(scheduler, filters, now, is_whole=not page.is_part))
+async def list_runs(
+    request: Request, page: PageOf, backends: BackendCalls, now: Now, filters: RunFilters
+) -> Response:
+    view = await run_list(backends, filters, now, is_whole=not page.is_part)
+    response = show_list(page, "runs/list", view)
+    if "column" in request.query_params:
+        # Chosen with the boxes of the form: later visits show the same.
+        response.set_cookie(
+            COOKIE, filters["columns"], max_age=_YEAR, path="/runs", httponly=True, samesite="strict"
+        )
+    return response
 
 
 @router.websocket("/socket")
 async def watch_list(socket: WebSocket, filters: RunFilters, build: str = "") -> None:
     """Pushes the list; as of every socket, `build` is the digest of the files that its page was made with."""
-    await push_list(socket, build, "runs/list", filters, run_list)
+    state = socket.app.state
+    read = partial(run_list, Backends(state.scheduler, state.results))
+    await push_list(socket, build, "runs/list", filters, read)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from services.scheduler.workers.worker import Worker
 class SnapshotPage:
     snapshots: Sequence[RunSnapshot]
     total: int
+    completed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class ListRuns:
 
     async def list_page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> SnapshotPage:
         page = await self.lists.page(wanted, size, after)
-        return SnapshotPage(await self.show_brief(page.runs), page.total)
+        return SnapshotPage(await self.show_brief(page.runs), page.total, page.completed)
 
     async def show_brief(self, runs: Sequence[Run]) -> Sequence[RunSnapshot]:
         """Some of many runs: without the progress of their tasks and without their changes."""

@@ -37,6 +37,8 @@ class PostgresRunLists:
             "last_id": last_id,
             "name": wanted.name or None,
             "tag": wanted.tag or None,
+            "models": list(wanted.models) or None,
+            "run_ids": list(wanted.run_ids) or None,
         }
         start = after or _BEFORE_ALL
 
@@ -50,10 +52,12 @@ class PostgresRunLists:
                 before_run_id=start.run_id,
                 limit=size,
             )
-            # Counted for the first page only.
-            most = MAX_COUNTED + 1
-            total = after.total if after else await transaction.fetchval("count_runs", **filters, most=most)
-            return RunPage([run_from_row(row) for row in rows], total)
+            runs = [run_from_row(row) for row in rows]
+            if after:
+                return RunPage(runs, after.total)
+            counted = await transaction.fetchrow("count_runs", **filters, most=MAX_COUNTED + 1)
+            assert counted is not None, "an aggregate has one row"
+            return RunPage(runs, counted["total"], counted["completed"])
 
         return await self._session.run(page)
 

@@ -5,7 +5,6 @@ from uuid import UUID
 
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.values.generation import GenerationParams
 from proctor.values.names.run_labels import RunLabels
 from proctor.values.scoring import MetricUse
 from proctor.wire.convert import Codec
@@ -58,9 +57,9 @@ def snapshot_to_proto(snapshot: RunSnapshot) -> run_pb2.Run:
 def brief_to_proto(snapshot: RunSnapshot) -> run_pb2.Run:
     """One of many: without what may be long, so that a page of any runs fits into a message."""
     metrics = tuple(MetricUse(use.name) for use in snapshot.run.order.metrics)
-    order = replace(snapshot.run.order, tasks=(), params=GenerationParams(), metrics=metrics, line_models=())
-    labels = replace(snapshot.run.labels, note="")
-    run = replace(snapshot.run, order=order, environment={}, labels=labels)
+    params = replace(snapshot.run.order.params, provider_params={})
+    order = replace(snapshot.run.order, tasks=(), params=params, metrics=metrics, line_models=())
+    run = replace(snapshot.run, order=order, environment={})
     return snapshot_to_proto(replace(snapshot, run=run))
 
 

@@ -13,8 +13,10 @@ WHERE (:state::text IS NULL OR state = :state)
     AND (:kind::text IS NULL OR (:kind = 'dataset' AND dataset_id IS NOT NULL) OR (:kind = 'suite' AND dataset_id IS NULL))
     AND (:dataset_id::text IS NULL OR (benchmark = :dataset_id AND dataset_id = :dataset_id))
     AND (:first_id::uuid IS NULL OR run_id BETWEEN :first_id AND :last_id)
-    AND (:name::text IS NULL OR (name <> '' AND strpos(lower(name), lower(:name)) > 0))
+    AND (:name::text IS NULL OR (lower_name <> '' AND strpos(lower_name, lower(:name)) > 0))
     AND (:tag::text IS NULL OR (tags <> '{}' AND tags @> ARRAY[:tag]))
+    AND (:models::text[] IS NULL OR model = ANY (:models))
+    AND (:run_ids::uuid[] IS NULL OR run_id = ANY (:run_ids))
     -- A page begins inside the index, whatever its number. OFFSET would read all pages before it.
     AND (created_at, run_id) < (:before_created_at, :before_run_id)
 ORDER BY created_at DESC, run_id DESC
@@ -32,10 +34,10 @@ WITH RECURSIVE known AS (
 )
 SELECT model FROM known WHERE :name IN ('', model, substr(model, strpos(model, '/') + 1)) ORDER BY model LIMIT 1000;
 
--- name: count_runs: Count the runs of all pages, to a bound
-SELECT count(*)
+-- name: count_runs: Count the runs of all pages, to a bound, and the completed ones among them
+SELECT count(*) AS total, count(*) FILTER (WHERE state = 'completed') AS completed
 FROM (
-    SELECT
+    SELECT state
     FROM runs
     WHERE (:state::text IS NULL OR state = :state)
         AND (:benchmark::text IS NULL OR benchmark = :benchmark)
@@ -44,8 +46,10 @@ FROM (
         AND (:kind::text IS NULL OR (:kind = 'dataset' AND dataset_id IS NOT NULL) OR (:kind = 'suite' AND dataset_id IS NULL))
         AND (:dataset_id::text IS NULL OR (benchmark = :dataset_id AND dataset_id = :dataset_id))
         AND (:first_id::uuid IS NULL OR run_id BETWEEN :first_id AND :last_id)
-        AND (:name::text IS NULL OR (name <> '' AND strpos(lower(name), lower(:name)) > 0))
+        AND (:name::text IS NULL OR (lower_name <> '' AND strpos(lower_name, lower(:name)) > 0))
         AND (:tag::text IS NULL OR (tags <> '{}' AND tags @> ARRAY[:tag]))
+        AND (:models::text[] IS NULL OR model = ANY (:models))
+        AND (:run_ids::uuid[] IS NULL OR run_id = ANY (:run_ids))
     LIMIT :most
 ) AS counted;
 

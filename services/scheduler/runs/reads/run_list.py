@@ -23,6 +23,9 @@ class RunFilter:
     id_prefix: str = ""
     name: str = ""
     tag: str = ""
+    # Of any of these, and any of these runs.
+    models: tuple[str, ...] = ()
+    run_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +39,11 @@ class RunCursor:
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """`total` counts what matches over all pages, as it was at the first of them."""
+    """`total` counts what matches over all pages, as it was at the first; only that one has `completed`."""
 
     runs: Sequence[Run]
     total: int
+    completed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from tests.fakes.gateway.dataset_runs import DATASET
 from tests.fakes.gateway.dataset_service import stored_dataset
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 
-LISTS = ("/runs", "/rollouts", "/history")
+LISTS = ("/runs", "/rollouts")
 
 
 def links(shown: Shown) -> list[str]:
@@ -45,16 +45,14 @@ async def test_part_of_a_name_is_not_looked_for_while_it_is_typed(harness: Gatew
     assert "from:#model" not in str(form["hx-trigger"])
 
 
-@pytest.mark.parametrize("path", ["/runs", "/rollouts"])
-async def test_name_of_models_of_several_providers_offers_them(harness: GatewayHarness, path: str) -> None:
-    shown = await show(harness, f"{path}?model=gpt")
+async def test_name_of_models_of_several_providers_offers_them(harness: GatewayHarness) -> None:
+    shown = await show(harness, "/rollouts?model=gpt")
     assert shown.status == 422
     assert "Several providers have a model gpt" in shown.html
-    assert {f"{path}?model=azure%2Fgpt", f"{path}?model=openai%2Fgpt"} <= set(links(shown))
+    assert {"/rollouts?model=azure%2Fgpt", "/rollouts?model=openai%2Fgpt"} <= set(links(shown))
     # The form keeps what was entered.
     assert 'value="gpt"' in shown.html
-    listed = harness.scheduler.listed if path == "/runs" else harness.scheduler.rollouts.listed
-    assert list(listed) == []
+    assert list(harness.scheduler.rollouts.listed) == []
 
 
 async def test_page_of_a_model_of_several_providers_offers_them(harness: GatewayHarness) -> None:
@@ -117,11 +115,23 @@ async def test_first_digits_of_several_ids_list_their_runs(harness: GatewayHarne
     assert "begins with" not in (await show(harness, "/runs?id=zzz")).html
 
 
-async def test_part_of_names_offers_the_models_that_have_it(harness: GatewayHarness) -> None:
-    shown = await show(harness, "/runs?model=gp")
-    assert (shown.status, "It is a part of these names" in shown.html) == (422, True)
-    assert {"/runs?model=azure%2Fgpt", "/runs?model=openai%2Fgpt"} <= set(links(shown))
-    assert (await show(harness, "/runs?model=nothing")).status == 200
+@pytest.mark.parametrize(
+    ("text", "model", "models"),
+    [
+        ("GP", "", ["azure/gpt", "openai/gpt"]),
+        ("azure/gpt", "azure/gpt", []),
+        ("azure", "azure/gpt", []),
+        ("nothing", "nothing", []),
+        ("", "", []),
+    ],
+)
+async def test_runs_are_of_the_models_that_have_the_text_in_their_names(
+    harness: GatewayHarness, text: str, model: str, models: list[str]
+) -> None:
+    shown = await show(harness, f"/runs?model={text}")
+    assert (shown.status, f'value="{text}"' in shown.html) == (200, True)
+    asked = harness.scheduler.listed[-1]
+    assert (asked.model, [*asked.models]) == (model, models)
 
 
 async def test_a_file_that_was_searched_is_shown_alone(harness: GatewayHarness) -> None:

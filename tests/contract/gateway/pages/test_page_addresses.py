@@ -53,8 +53,8 @@ async def test_a_run_that_is_renewed_by_requests_loads_its_figures_at_the_end(
 
 
 async def test_the_theme_is_changed_on_the_page_with_its_filters(harness: GatewayHarness) -> None:
-    shown = await show(harness, "/history?suite=glue&days=7")
-    assert hidden(shown, "back") == ["/history?suite=glue&days=7"]
+    shown = await show(harness, "/runs?suite=glue&tag=x")
+    assert hidden(shown, "back") == ["/runs?suite=glue&tag=x"]
     form = {"Origin": harness.http, "Content-Type": "application/x-www-form-urlencoded"}
     own = form | {"Referer": f"{harness.http}/queue?x=1"}
     posted = await show(harness, "/queue/limits", method="POST", headers=own, body="max_running_runs=x")

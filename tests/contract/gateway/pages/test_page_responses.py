@@ -45,7 +45,8 @@ PAGES = (
     "/batches/files",
     "/datasets",
     "/datasets/runs",
-    "/history",
+    "/runs/chosen",
+    f"/runs/chosen?run={RUN_ID}&ask=delete",
     "/leaderboard",
     "/rollouts",
     f"/rollouts/{ORDER_ID}",
@@ -150,8 +151,8 @@ async def test_people_read_words_of_their_own_and_programs_the_promised_ones(
 @pytest.mark.parametrize(
     ("path", "first"),
     [
-        ("/history?days=7&after=bad&suite=glue", "/history?days=7&amp;suite=glue"),
-        ("/history?after=bad", "/history"),
+        ("/runs?kind=suite&after=bad&tag=x", "/runs?kind=suite&amp;tag=x"),
+        ("/runs?after=bad", "/runs"),
         ("/compare?suite=glue&choose=bad", "/compare?suite=glue&amp;choose=1"),
     ],
 )
@@ -159,7 +160,8 @@ async def test_page_that_a_list_does_not_have_leads_to_its_first_one(
     harness: GatewayHarness, path: str, first: str
 ) -> None:
     sentence = "page_token is not one that this list gave. Start again without it."
-    harness.results.entries.refusal_of_pages = refused(ErrorKind.INVALID, "INVALID_PAGE_TOKEN", sentence)
+    refusal = refused(ErrorKind.INVALID, "INVALID_PAGE_TOKEN", sentence)
+    harness.results.entries.refusal_of_pages = harness.scheduler.refusal = refusal
     shown = await show(harness, path)
     assert shown.status == 400
     assert "This list has no such page" in shown.html

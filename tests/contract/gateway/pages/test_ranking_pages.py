@@ -3,7 +3,6 @@
 import asyncio
 import csv
 import io
-import json
 from typing import Any
 
 import aiohttp
@@ -241,80 +240,17 @@ async def test_api_takes_the_filters_of_the_leaderboard(harness: GatewayHarness)
     assert all(f"{name}=" in link for name in ("suite", "metric"))
 
 
-async def test_history_has_totals_and_the_share_of_answers(harness: GatewayHarness) -> None:
-    page = harness.results.entries.page
-    page.entries.append(entry("vllm/a", 0, 0.5, answered=900, failed=0))
-    page.entries.append(entry("vllm/b", 0, 0.5, answered=0, failed=100, dataset_name="questions"))
-    page.entries[1].state = run_pb2.RUN_STATE_FAILED
-    page.total, page.next_page_token = 1001, "following"
-    page.totals.completed_runs, page.totals.answered, page.totals.failed = 500, 9000, 1000
-    shown = await show(harness, "/history?suite=glue&days=90")
-    assert "500 of the newest 1\u2009001 runs" in shown.html
-    assert "<dd>more than 1\u2009000</dd>" in shown.html
-    assert "<dd>50.0 %</dd>" in shown.html
-    assert "<dd>90.0 %</dd>" in shown.html
-    assert "questions" in shown.html
-    assert 'rel="next" href="/history?suite=glue&amp;days=90&amp;after=following"' in shown.html
-    [asked] = harness.results.entries.pages_asked
-    assert (asked.benchmark, asked.days, asked.kind) == ("glue", 90, run_pb2.RUN_KIND_UNSPECIFIED)
-    assert asked.includes_totals
-
-
-async def test_history_is_of_one_state_where_one_is_chosen(harness: GatewayHarness) -> None:
-    shown = await show(harness, "/history?state=failed")
-    assert '<option value="failed" selected>failed</option>' in shown.html
-    assert "/history/export.json?state=failed" in shown.html
-    await show(harness, "/history?state=running")
-    states = [each.state for each in harness.results.entries.pages_asked]
-    assert states == [run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_UNSPECIFIED]
-
-
-async def test_history_says_why_it_is_empty(harness: GatewayHarness) -> None:
-    assert "No run was closed in the last 30 days" in (await show(harness, "/history?days=x&page=9")).html
-    filtered = await show(harness, "/history?kind=dataset&days=0")
-    assert "matches" in filtered.html
-    assert 'href="/history"' in filtered.html
-    assert [each.days for each in harness.results.entries.pages_asked] == [30, 1]
-    assert harness.results.entries.pages_asked[-1].kind == run_pb2.RUN_KIND_DATASET
-
-
-async def test_history_as_files(harness: GatewayHarness) -> None:
-    harness.results.entries.page.entries.append(entry("vllm/a", 0, 0.5, answered=900, failed=3))
-    page = await show(harness, "/history?suite=glue&after=ignored")
-    for form, answered in (("csv", "900"), ("json", 900)):
-        path = f"/history/export.{form}?suite=glue"
-        assert path in [attributes.get("href") for tag, attributes in page.elements if tag == "a"]
-        shown = await show(harness, path)
-        assert "attachment" in shown.headers["Content-Disposition"]
-        [row] = json.loads(shown.html) if form == "json" else csv.DictReader(io.StringIO(shown.html))
-        assert (row["model"], row["state"], row["answered"]) == ("vllm/a", "completed", answered)
-        asked = harness.results.entries.pages_asked[-1]
-        assert (asked.page_token, asked.benchmark) == ("", "glue")
-
-
-async def test_file_of_the_history_has_the_runs_of_all_pages(harness: GatewayHarness) -> None:
-    page = harness.results.entries.page
-    page.entries.append(entry("vllm/a", 0, 0.5))
-    page.next_page_token = "following"
-    shown = await show(harness, "/history/export.json")
-    asked = harness.results.entries.pages_asked
-    assert len(json.loads(shown.html)) == len(asked) > 1
-    assert {each.page_token for each in asked[1:]} == {"following"}
-
-
 async def test_hostile_text_is_text(harness: GatewayHarness) -> None:
     hostile = entry(f"vllm/{HOSTILE}", 1, 0.5, tied_with=[HOSTILE], dataset_name=HOSTILE)
     other = entry(HOSTILE, 0, 0.5, unranked_because=[HOSTILE])
     harness.results.entries.leaderboard.entries.append(hostile)
     harness.results.entries.leaderboard.unranked.append(other)
     harness.results.entries.leaderboard.note = HOSTILE
-    harness.results.entries.page.entries.extend([hostile, other])
-    for path in ("/leaderboard?suite=glue", "/history"):
-        shown = await show(harness, path)
-        assert shown.status == 200
-        assert "img" not in [tag for tag, _ in shown.elements]
-        assert not any(name.startswith("on") for _, attributes in shown.elements for name in attributes)
-        assert not {"\u202e", "\u200b"} & set(shown.html)
+    shown = await show(harness, "/leaderboard?suite=glue")
+    assert shown.status == 200
+    assert "img" not in [tag for tag, _ in shown.elements]
+    assert not any(name.startswith("on") for _, attributes in shown.elements for name in attributes)
+    assert not {"\u202e", "\u200b"} & set(shown.html)
 
 
 async def test_figure_says_what_its_interval_covers(harness: GatewayHarness) -> None:
@@ -322,5 +258,5 @@ async def test_figure_says_what_its_interval_covers(harness: GatewayHarness) -> 
     found.closed_at.FromSeconds(1_700_000_000)
     harness.results.entries.leaderboard.entries.append(found)
     harness.results.entries.page.entries.append(found)
-    for path in ("/leaderboard?suite=glue", "/history", "/"):
+    for path in ("/leaderboard?suite=glue", "/"):
         assert 'title="95 % interval by wilson, n = 500"' in (await show(harness, path)).html

@@ -16,4 +16,6 @@ def matches(run: Run, wanted: RunFilter) -> bool:
         and run.run_id.replace("-", "").startswith(wanted.id_prefix)
         and wanted.name.lower() in run.labels.name.lower()
         and (not wanted.tag or wanted.tag in run.labels.tags)
+        and (not wanted.models or run.order.model in wanted.models)
+        and (not wanted.run_ids or run.run_id in wanted.run_ids)
     )

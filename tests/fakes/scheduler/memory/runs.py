@@ -83,7 +83,10 @@ class InMemoryRuns:
             for run in matching
             if after is None or (run.created_at, run.run_id) < (after.created_at, after.run_id)
         ]
-        return RunPage(behind[:size], after.total if after else len(matching))
+        if after:
+            return RunPage(behind[:size], after.total)
+        completed = sum(run.state is RunState.COMPLETED for run in matching)
+        return RunPage(behind[:size], len(matching), completed)
 
     async def cancel(self, run_id: RunId, author: Author) -> Run | None:
         now = author.at

@@ -132,6 +132,23 @@ async def test_a_history_lists_what_was_closed(harness: ResultsHarness) -> None:
     assert not second.next_page_token
 
 
+async def test_closed_runs_are_returned_by_their_ids_with_the_metric(harness: ResultsHarness) -> None:
+    facts = RunFacts(new_id(), model="p/a")
+    closed = await examined(harness, facts, right=10)
+    other = await examined(harness, facts, right=20)
+    asked = [closed.run_id, new_id(), closed.run_id]
+    async with entries_of(harness) as stub:
+        request = leaderboard_service_pb2.ListClosedRunsRequest(run_ids=asked, metric="acc")
+        [entry] = (await stub.ListClosedRuns(request)).entries
+        assert (entry.run_id, entry.figure.metric, entry.figure.mean) == (closed.run_id, "acc", 0.25)
+        request = leaderboard_service_pb2.ListClosedRunsRequest(run_ids=[other.run_id], metric="beauty")
+        [entry] = (await stub.ListClosedRuns(request)).entries
+        assert not entry.figure.HasField("mean")
+        for wrong in (["x"], [closed.run_id] * 501):
+            with pytest.raises(grpc.aio.AioRpcError, match="run_ids"):
+                await stub.ListClosedRuns(leaderboard_service_pb2.ListClosedRunsRequest(run_ids=wrong))
+
+
 async def test_a_benchmark_that_was_never_run_has_an_empty_leaderboard_and_history(
     harness: ResultsHarness,
 ) -> None:
