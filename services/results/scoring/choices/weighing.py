@@ -32,7 +32,7 @@ _NOTHING = re.compile(
 _REPLIES = re.compile(
     r"\W*(?:or|and|wrong|false|incorrect|not|no|nope|untrue|if|unless|maybe|perhaps|second)\b", re.IGNORECASE
 )
-_REASONS = re.compile(r"<[^<> ]{0,20}(?:think|thought|reason|analysis|channel)", re.IGNORECASE)
+_REASONS = re.compile(r"\[THINK\]|<[^<> ]{0,20}(?:think|thought|reason|analysis|channel)", re.IGNORECASE)
 # Sentences at the end that conclude.
 _FEW = 2
 

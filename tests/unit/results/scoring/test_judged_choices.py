@@ -190,6 +190,7 @@ SPOKEN_FOR_NONE = [
     "The other engineer chose copper over zinc.",
     "The answer is copper. Or zinc.",
     "I would not rule out copper.",
+    "[THINK]The answer is iron.[/THINK]It is told above.",
 ]
 
 
