@@ -32,6 +32,12 @@ _WORDS_OF_REASONS = (
     ),
     *("parce", "porque"),
 )
+# "18 pages a day to finish within 10 days"
+_PURPOSE = re.compile(
+    r"(\d\S*(?: [a-z]+){0,4}),? (?:in order )?to (?:finish|complete|cover|buy|afford|pay|save|earn|meet|win"
+    r"|pass|feed|fill|travel|drive|walk|read|serve|achieve)\b[^=]*\Z",
+    re.IGNORECASE,
+)
 # Behind these may come another value, and then the answer is not plain.
 _TURN = re.compile(r"[,;]?\s*\b(?:which|where|who|so\sthat|if|when|unless)\b", re.IGNORECASE)
 _WORDS_OF_TURNS = ("which", "where", "who", "so", "if", "when", "unless")
@@ -49,6 +55,8 @@ def claimed(claim: str) -> WrittenNumber | None:
 
 
 def without_reason(text: str) -> str:
+    if " to " in text:
+        text = _PURPOSE.sub(r"\1", text)
     may_have = has_one_of(text.casefold(), _WORDS_OF_REASONS)
     return _REASON.split(text, maxsplit=1)[0] if may_have else text
 

@@ -64,7 +64,7 @@ _SAYS_OF_WHAT = re.compile(r"= ?\S{0,2}\d[\d,.]*%? (?:[a-z]+ ){1,5}(?:are|were)(
 _FACT = re.compile(r"\b(?:is|are|was|were)\b[^.]*\d", re.IGNORECASE)
 _AND = re.compile(r"\band\b", re.IGNORECASE)
 ITEM = "\N{BULLET}"
-_COMPUTES = re.compile(r"[\d)\w%]\s*[+*/×x÷\u2013-]\s*[$€£]?\s?[\d(.]|\d%? of ")
+_COMPUTES = re.compile(r"[\d)\w%]\s*[+*/×x÷\u2013-]\s*[$€£]?\s?[\d(.]|\d%? of |\d! ")
 _SUMS_UP = re.compile(r"\b(?:so|thus|therefore|hence|total|altogether)\b", re.IGNORECASE)
 _RESULT = re.compile(r"\s*[-$€£(]{0,3}\d[\d,.]*(?:/\d+)?")
 _STATES = (

@@ -2,8 +2,8 @@
 
 In this order: the last box, `#### N`, an answer in JSON, "the answer is N" or "Answer: N" (also in other
 languages), and else the conclusion, which is the last sentence with a number. Courtesies, notes and checks
-after it are passed by. An answer that states something else than one number, states several, or takes back
-what it states is unread.
+after it are passed by. English number words count where there is no digit. An answer that states something
+else than one number, states several, or takes back what it states is unread.
 """
 
 import re
@@ -23,6 +23,7 @@ from services.results.scoring.numbers.claims import claimed
 from services.results.scoring.numbers.conclusion import ITEM, MAX_SENTENCE, concluded, first_sentence
 from services.results.scoring.numbers.number_forms import in_one_form
 from services.results.scoring.numbers.number_tokens import has_number
+from services.results.scoring.numbers.number_words import with_digits
 from services.results.scoring.numbers.written_numbers import WrittenNumber, bare_number, read_number
 
 _HASHES = re.compile(r"^\s*####[ \t]*(?=\S*[^\n]*\d)(?P<claim>[^\n]+)", re.MULTILINE)
@@ -102,7 +103,9 @@ def stated_number(text: str, *, is_cut: bool = False) -> WrittenNumber | None:
         return None if _FACTORIAL.search(boxed[-1]) else read_number(in_one_form(boxed[-1]))
     plain = in_one_form(text)
     if not _DIGIT.search(plain):
-        return None
+        plain = with_digits(plain)
+        if not _DIGIT.search(plain):
+            return None
     for pattern, sign in ((_HASHES, "####"), (_FIELD, '"')):
         found = [*pattern.finditer(plain)] if sign in plain else []
         if found:

@@ -15,6 +15,8 @@ from services.results.scoring.numbers.stated_number import stated_number
         ("Solution: Tom starts with 24 eggs. He uses 6. So he has 18 eggs left.", 18),
         ("Solution:\n\nThere are 24/4 = 6 boxes.\n\nThe cost is 6*3 = $18.", 18),
         ("答案：首先有24个鸡蛋。用了6个。所以剩下18个。", 18),
+        ("Therefore he must read 18 pages a day to finish within 10 days.", 18),
+        ("Hence 5! = 120 arrangements are possible.", 120),
         ("The result is 12. Subtract 3 from the result to get 9.\nShe has 9 apples.", 9),
         ("3*4=12. Adding 5 to the result is 17. So she has 17-2=15 apples left.", 15),
         ("The solution is 30% acid. So we need 6 liters of pure acid.", 6),
