@@ -147,7 +147,7 @@ def runs_group() -> typer.Typer:
 def print_runs(console: Console, found: scheduler_pb2.ListRunsResponse) -> None:
     """Two lines per run, because its id takes a whole line."""
     model = Column("model, run", min_width=RUN_ID_WIDTH)
-    columns = (model, *texts("benchmark, project, name", "created (UTC)", "state, took"))
+    columns = (model, *texts("benchmark, project", "created (UTC)", "state, took"))
     console.print(table(console, columns, map(_cells, found.runs)))
     if found.next_page_token:
         more = f"{total_text(found.total)} in all; the next page: --page {found.next_page_token}"

@@ -142,7 +142,7 @@ LIMIT 1;
 -- name: list_closed_runs: Return those of some runs that are closed
 SELECT run_id::text AS run_id, benchmark, model, project_id, state, closed_at, result
 FROM closed_runs
-WHERE run_id = ANY (:run_ids::uuid[]);
+WHERE run_id = ANY (:run_ids);
 
 -- name: list_history: Return closed runs since a moment that come after a key, newest first
 SELECT

@@ -8,7 +8,7 @@ from services.gateway.grpc_proxy.amendments import AMENDMENTS
 from services.gateway.grpc_proxy.forwarded_services import RESULTS_FILES, SCHEDULER_FILES
 
 # Of any user, whom the request chooses: what one stores, and the keys of one.
-OF_ANY_USER = {"GetStorage", "CreateKey", "ListKeys"}
+OF_ANY_USER = {"GetStorage", "CreateKey", "ListKeys", "ListAuditRecords"}
 
 
 def names_its_user(method: MethodDescriptor) -> bool:

@@ -175,16 +175,16 @@ def test_answers_without_a_number_are_left_out_and_counted_as_unparsed() -> None
 def test_a_stored_null_is_no_number_and_stops_no_figure() -> None:
     """JSON has no number for what overflowed."""
     scoring = CompiledScoring(
-        OutputType.GENERATE_UNTIL, (CompiledMetric("pearson"), CompiledMetric("rouge1"))
+        OutputType.GENERATE_UNTIL, (CompiledMetric("pearson"), CompiledMetric("rouge1_max"))
     )
     stored = "[[[1, 2], 0.5], [[2, null], null], [[3, 3], 0.7], [[null, 1], 0.6], [[5, 4], 0.8]]"
     columns = TaskColumns(scoring)
     for sample, (pair, score) in enumerate(json.loads(stored)):
-        columns.add_rows([(sample, 0, {"pearson": pair, "rouge1": score})])
+        columns.add_rows([(sample, 0, {"pearson": pair, "rouge1_max": score})])
     found = columns.figures(has_rollouts=False, clusters=None)
-    assert (found["pearson"].n, found["rouge1"].n) == (3, 4)
+    assert (found["pearson"].n, found["rouge1_max"].n) == (3, 4)
     assert found["pearson"].mean == pytest.approx(stats.pearsonr([1, 3, 5], [2, 3, 4])[0])
-    assert found["rouge1"].mean == pytest.approx(0.65)
+    assert found["rouge1_max"].mean == pytest.approx(0.65)
 
 
 def test_where_no_answer_has_a_number_there_is_no_figure() -> None:
