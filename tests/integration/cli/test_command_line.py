@@ -187,7 +187,7 @@ async def test_lists_are_tables_for_people_and_documents_for_scripts(proctor: Co
     assert [suite["suite"] for suite in documents["suites"]["suites"]] == ["mine", "starter"]
     assert documents["models"]["models"][0]["model"] == "vllm/starter"
     assert [source["problem"] for source in documents["models"]["sources"]] == ["", "No answer within 2 s."]
-    assert documents["runs"] == {"runs": [], "next_page_token": "next", "total": 0}
+    assert documents["runs"] == {"runs": [], "next_page_token": "next", "total": 0, "completed": 0}
     assert documents["status"]["workers"][0]["worker_id"] == "w1"
 
 
