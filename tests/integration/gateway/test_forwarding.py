@@ -208,6 +208,7 @@ async def test_reflection_lists_the_public_services_only() -> None:
         "Suite",
         "Queue",
         "Change",
+        "Audit",
         "Dataset",
         "Results",
         "Comparison",

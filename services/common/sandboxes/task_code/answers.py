@@ -18,7 +18,9 @@ def answers(lines: Iterable[bytes]) -> Iterator[Said]:
     for line in lines:
         said = read_line(line)
         if "again" in said:
-            if not isinstance(said["again"], int) or said["again"] >= count:
+            if not isinstance(said["again"], int):
+                raise CodeEnded("wrote a line that is no row")
+            if said["again"] >= count:
                 raise CodeEnded("ended before its last row")
             _check_again(said, recent)
         elif "end" in said:

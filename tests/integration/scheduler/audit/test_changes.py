@@ -75,7 +75,7 @@ async def test_labels_are_kept_and_listed_as_a_change(harness: BatchHarness) -> 
         assert (labelled.run.labels.name, labelled.run.labels.note) == ("nightly", "x\ny")
     listed = await harness.runs.ListRuns(scheduler_pb2.ListRunsRequest(name="NIGHT", tag="ci"))
     assert [(run.run_id, run.labels.name, [*run.labels.tags], run.labels.note) for run in listed.runs] == [
-        (run_id, "nightly", ["ci"], "")
+        (run_id, "nightly", ["ci"], "x\ny")
     ]
     [made] = (
         await harness.changes.ListChanges(change_service_pb2.ListChangesRequest(object_id=run_id))

@@ -230,7 +230,7 @@ _FORGED = {
     '{"end": 40}': "ended before its last row.",
     "[1]": "wrote a line that is no row.",
     "[" * 2000: "wrote a line that is no JSON.",
-    '{"again": "x", "made": 1}': "makes another row of row x where",
+    '{"again": "x", "made": 1}': "wrote a line that is no row.",
 }
 
 
