@@ -68,9 +68,10 @@ def _moment(text: str) -> datetime:
     """A time without a zone is in UTC."""
     try:
         at = datetime.fromisoformat(text)
-    except ValueError as error:
+        return at.replace(tzinfo=at.tzinfo or UTC).astimezone(UTC)
+    # A zone may lead beyond the years that there are.
+    except (ValueError, OverflowError) as error:
         raise Refused(f"--since {text}: write a time as 2026-11-28 or 2026-11-28T09:30.") from error
-    return at.replace(tzinfo=at.tzinfo or UTC)
 
 
 def print_records(console: Console, found: audit_service_pb2.ListAuditRecordsResponse) -> None:

@@ -29,8 +29,8 @@ _FILE_PAGE = 500
 router = APIRouter(prefix=AUDIT, tags=["audit"])
 
 
-def _moment(at: datetime) -> datetime:
-    """A time without a zone is in UTC."""
+def moment_in_utc(at: datetime) -> datetime:
+    """A time without a zone is in UTC. Raises ValueError for one that no record has."""
     if not 2000 <= at.year < 9999:  # years
         raise ValueError("it must be between the years 2000 and 9998")
     return at.replace(tzinfo=at.tzinfo or UTC)
@@ -65,7 +65,7 @@ class AuditParameters:
     object_id: Annotated[Text, Query(max_length=1024, description="Only what was done to this")] = ""
     outcome: Annotated[OutcomeName | None, Query(description="Only records of this outcome")] = None
     since: Annotated[
-        datetime | None, AfterValidator(_moment), Query(description="Only records since this time")
+        datetime | None, AfterValidator(moment_in_utc), Query(description="Only records since this time")
     ] = None
 
     def request(self, size: int, cursor: str = "") -> audit_service_pb2.ListAuditRecordsRequest:

@@ -70,5 +70,6 @@ async def test_records_are_narrowed_and_printed_in_each_form(
     page = json.loads((await proctor("audit", "r-1", "--json", "--page-size", "2")).out)
     assert (len(page["records"]), bool(page["next_page_token"])) == (2, True)
     assert "There is no such record." in (await proctor("audit", "--outcome", "refused")).out
-    wrong = await proctor("audit", "--since", "yesterday")
-    assert (wrong.code, "write a time as" in wrong.err) == (ExitCode.REFUSED, True)
+    for since in ("yesterday", "0001-01-01T00:00+14:00"):
+        wrong = await proctor("audit", "--since", since)
+        assert (wrong.code, "write a time as" in wrong.err) == (ExitCode.REFUSED, True)

@@ -2,13 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import get_args
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from services.gateway.api.audit import AuditParameters, AuditRecordShown, OutcomeName, record_shown
+from services.gateway.api.audit import (
+    AuditParameters,
+    AuditRecordShown,
+    OutcomeName,
+    moment_in_utc,
+    record_shown,
+)
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.parameters import Text
@@ -72,7 +78,6 @@ async def show_audit(
 
 def _time(text: str) -> datetime | None:
     try:
-        at = datetime.fromisoformat(text)
+        return moment_in_utc(datetime.fromisoformat(text))
     except ValueError:
         return None
-    return at.replace(tzinfo=at.tzinfo or UTC)

@@ -50,7 +50,8 @@ async def test_records_are_shown_page_by_page_and_narrowed(keyed: GatewayHarness
     assert "/api/v1/audit/export?user=ann&amp;object_id=file-3&amp;since=2026-11-01" in narrowed
     assert "No such record." in (await show(keyed, "/audit?since=2026-11-29", headers=ROOT)).html
     # Old links stay valid.
-    assert "file-59" in (await show(keyed, "/audit?since=never&outcome=none", headers=ROOT)).html
+    for since in ("never", "0001-01-01T00:00:00%2B14:00", "9999-12-31T23:59:59-14:00"):
+        assert "file-59" in (await show(keyed, f"/audit?since={since}&outcome=none", headers=ROOT)).html
 
 
 async def test_only_operators_see_the_page_and_its_entry(keyed: GatewayHarness) -> None:
