@@ -78,7 +78,9 @@ def _is_file(method: str, path: str, query: str) -> bool:
 
 
 def _ids_in(query: str) -> str:
-    return ",".join(_run_id(each) for _, value in _pairs(query, "ids") for each in value.split(","))
+    """Of runs that were chosen; programs and pages name them differently."""
+    pairs = [*_pairs(query, "ids"), *_pairs(query, "run")]
+    return ",".join(_run_id(each) for _, value in pairs for each in value.split(","))
 
 
 def _pairs(query: str, name: str) -> Iterable[tuple[str, str]]:

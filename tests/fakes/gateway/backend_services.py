@@ -212,6 +212,8 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         self, request: scheduler_pb2.LabelRunRequest, context: Any
     ) -> scheduler_pb2.LabelRunResponse:
         self._note(context)
+        if self.refusal:
+            raise self.refusal
         run = self._run(request.run_id)
         if len(request.name) > MAX_NAME_CHARACTERS:
             raise refused(ErrorKind.INVALID, "INVALID_ARGUMENT", "name is too long.", field="name")
@@ -227,6 +229,8 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         self, request: scheduler_pb2.DeleteRunRequest, context: Any
     ) -> scheduler_pb2.DeleteRunResponse:
         self._note(context)
+        if self.refusal:
+            raise self.refusal
         run = self._run(request.run_id)
         _check_state(run, FINAL, "RUN_STILL_ACTIVE")
         del self.runs[run.run_id]

@@ -4,16 +4,19 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Form, Query
+from fastapi import APIRouter, Depends, Form, Query, Request
 from starlette.responses import Response
 
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.names.run_labels import tags_in
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.auth.identity import Now
+from services.gateway.auth.admission import Admission
+from services.gateway.auth.audit_trail import Deed
+from services.gateway.auth.identity import CallerOf, Now
 from services.gateway.backends.calls import BackendCalls, Backends, SchedulerCalls
 from services.gateway.pages.addresses import address
 from services.gateway.pages.page import Notice, PageOf
@@ -27,6 +30,14 @@ _REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLIC
 
 _Tags = Annotated[str, Form(max_length=2048)]
 _Runs = Annotated[list[str] | None, Form(max_length=_MAX_CHOSEN)]
+
+
+async def _refusal_noted(request: Request, caller: CallerOf) -> Callable[[Deed], None]:
+    admission: Admission = request.app.state.admission
+    return partial(admission.trail.note_refusal, caller=caller)
+
+
+_NoteRefusal = Annotated[Callable[[Deed], None], Depends(_refusal_noted)]
 
 router = APIRouter(prefix=_PATH, include_in_schema=False)
 
@@ -73,7 +84,13 @@ async def show_chosen(
 
 @router.post("/tags")
 async def tag(
-    page: PageOf, scheduler: SchedulerCalls, run: _Runs = None, added: _Tags = "", removed: _Tags = ""
+    *,
+    page: PageOf,
+    scheduler: SchedulerCalls,
+    note_refusal: _NoteRefusal,
+    run: _Runs = None,
+    added: _Tags = "",
+    removed: _Tags = "",
 ) -> Response:
     added_tags, removed_tags = tags_in(added), tags_in(removed)
 
@@ -84,20 +101,22 @@ async def tag(
         await scheduler.runs.LabelRun(request)
 
     ids = _ids(run)
-    done, refusals = await _each(ids, label)
+    done, refusals = await _each(ids, label, "label", note_refusal)
     notice = _notice(f"{_counted(len(done))} tagged.", refusals)
     return page.go(address(_PATH, [("run", run_id) for run_id in ids]), notice)
 
 
 @router.post("/delete")
-async def delete(page: PageOf, scheduler: SchedulerCalls, run: _Runs = None) -> Response:
+async def delete(
+    page: PageOf, scheduler: SchedulerCalls, note_refusal: _NoteRefusal, run: _Runs = None
+) -> Response:
     """Back to the list, or to those that could not be deleted."""
 
     async def delete_one(run_id: str) -> None:
         await scheduler.runs.DeleteRun(scheduler_pb2.DeleteRunRequest(run_id=run_id))
 
     ids = _ids(run)
-    done, refusals = await _each(ids, delete_one)
+    done, refusals = await _each(ids, delete_one, "delete", note_refusal)
     notice = _notice(f"{_counted(len(done))} deleted, with their answers.", refusals)
     left = [("run", run_id) for run_id in ids if run_id not in done]
     return page.go(address(_PATH, left) if left else "/runs", notice)
@@ -112,9 +131,15 @@ async def _listed(backends: Backends, ids: Sequence[str], now: datetime) -> Sequ
 
 
 async def _each(
-    ids: Sequence[str], change: Callable[[str], Awaitable[None]]
+    ids: Sequence[str],
+    change: Callable[[str], Awaitable[None]],
+    action: str,
+    note_refusal: Callable[[Deed], None],
 ) -> tuple[Sequence[str], Sequence[str]]:
-    """Those that were changed, and why the others were not."""
+    """Those that were changed, and why the others were not.
+
+    The audit gets refusals of single runs from here: the response as a whole is none.
+    """
 
     async def refusal(run_id: str) -> str:
         try:
@@ -122,6 +147,8 @@ async def _each(
         except DomainError as error:
             if error.kind not in _REFUSALS:
                 raise
+            if error.kind is ErrorKind.FORBIDDEN:
+                note_refusal(Deed(action, "run", run_id))
             return error.message
         return ""
 

@@ -11,6 +11,7 @@ import pytest
 
 from proctor.v1 import leaderboard_pb2, run_pb2
 from services.common.errors import ErrorKind
+from services.scheduler.audit.audit_record import Outcome
 from tests.contract.gateway.pages.shown_pages import HOSTILE, RUN_ID, Shown, running, show
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.refusals import refused
@@ -147,6 +148,19 @@ async def test_chosen_runs_are_deleted_once_it_is_confirmed(harness: GatewayHarn
     # The other one still runs, and is shown again.
     assert deleted.headers["Location"] == f"/runs/chosen?run={OTHER_ID}"
     assert [*harness.scheduler.runs] == [OTHER_ID]
+
+
+async def test_runs_of_others_among_the_chosen_leave_refusals_in_the_audit(harness: GatewayHarness) -> None:
+    harness.scheduler.refusal = refused(ErrorKind.FORBIDDEN, "PERMISSION_DENIED", "It belongs to another.")
+    body = urlencode([("run", RUN_ID), ("run", OTHER_ID), ("added", "a")])
+    for action in ("tags", "delete"):
+        shown = await show(harness, f"/runs/chosen/{action}", body=body, **form(harness))
+        assert shown.status == 303
+    assert harness.gateway
+    await harness.gateway.drain()
+    assert {(each.action, each.object_id, each.outcome) for each in harness.scheduler.audit.added} == {
+        (action, run_id, Outcome.REFUSED) for action in ("label", "delete") for run_id in (RUN_ID, OTHER_ID)
+    }
 
 
 async def test_addresses_of_the_former_history_lead_to_the_list(harness: GatewayHarness) -> None:
