@@ -21,7 +21,7 @@ from services.gateway.backends.calls import Scheduler
 log = get_logger()
 
 EVERY_SECONDS = 1.0
-# Of one minute. Further ones share a record that names no caller.
+# Of one user in one minute, or of all unknown callers. Further ones share a record that names no object.
 MAX_DIFFERENT = 60
 # Sign-ins while the scheduler is away.
 _MAX_WAITING = 10_000
@@ -42,7 +42,7 @@ class Deed:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """What equal calls of a minute have in common. Without a caller: of many callers."""
+    """What equal calls of a minute have in common. Without a user: of unknown callers."""
 
     deed: Deed
     user: str = ""
@@ -56,11 +56,15 @@ class Repeated:
 
 @dataclass(slots=True)
 class MinuteTally:
-    """Counts equal calls: the first one is due at once, all others of the minute at its end."""
+    """Counts equal calls: the first one is due at once, all others of the minute at its end.
+
+    Each user has a limit of different ones, so that a flood takes no name away from the calls of others.
+    """
 
     clock: Clock
     max_different: int
     _counts: Counter[Repeated] = field(default_factory=Counter)
+    _different: Counter[str] = field(default_factory=Counter)
     _taken: Counter[Repeated] = field(default_factory=Counter)
     _ends_at: float = 0.0
 
@@ -69,8 +73,11 @@ class MinuteTally:
 
     def add(self, call: Repeated, *, is_taken: bool = False) -> None:
         """`is_taken`: it has a record already."""
-        if call not in self._counts and len(self._counts) >= self.max_different:
-            call = Repeated(Deed(call.deed.action, "others"))
+        if call not in self._counts:
+            if self._different[call.user] >= self.max_different:
+                call = Repeated(Deed(call.deed.action, "others"), call.user)
+            else:
+                self._different[call.user] += 1
         self._counts[call] += 1
         self._taken[call] += is_taken
 
@@ -84,6 +91,7 @@ class MinuteTally:
                 yield call, count - taken
         if is_over:
             self._counts.clear()
+            self._different.clear()
             self._taken.clear()
             self._ends_at = self.clock.monotonic() + _MINUTE_SECONDS
 
@@ -95,7 +103,7 @@ class AuditTrail:
         self._scheduler = scheduler
         self._clock = clock
         self._refusals = MinuteTally(clock, MAX_DIFFERENT)
-        # Of memory, some MB.
+        # Of memory, some MB for a user.
         self._reads = MinuteTally(clock, _MAX_WAITING)
         self._waiting: list[audit_pb2.AuditRecord] = []
 

@@ -124,6 +124,18 @@ async def test_flood_of_wrong_keys_makes_few_records_and_loses_no_number(gateway
     assert sum(each.times for each in gateway.records.added) == 100_000
 
 
+async def test_flood_of_one_takes_no_name_away_from_refusals_of_others(gateway: Gateway) -> None:
+    await gateway.trail.flush()
+    for number in range(MAX_DIFFERENT + 5):
+        gateway.trail.note_refusal(SIGN_IN, None, address=f"2001:db8::{number:x}")
+        gateway.trail.note_refusal(Deed("delete", "run", f"r-{number}"), ANN)
+    gateway.trail.note_refusal(Deed("set", "limits"), Caller("bob"))
+    await gateway.trail.flush()
+    assert ("bob", "set", REFUSED, 1) in gateway.records.shown
+    # Not the runs of the last ones, but who asked.
+    assert ("ann", "delete", REFUSED, 5) in gateway.records.shown
+
+
 async def test_no_text_of_a_path_breaks_a_record(gateway: Gateway) -> None:
     await gateway.trail.admit(Deed("read", "file", "a\x00\ud800" + "x" * 9000), ANN, is_read=True)
     assert 500 < len(gateway.records.added[0].object_id) < 600
@@ -154,6 +166,7 @@ async def test_no_text_of_a_path_breaks_a_record(gateway: Gateway) -> None:
             "ids=a&key=secret&ids=b",
             Deed("export", "side by side", "a,b"),
         ),
+        ("ListRuns", "/runs/export.{form}", {}, "run=a&tag=t&run=b", Deed("export", "runs", "a,b")),
         (
             "ListOutcomes",
             "/admin/benchmarks/{benchmark_id}/results",
