@@ -343,6 +343,19 @@ async def test_plain_folders_are_of_a_root_that_is_writable(engine: SandboxEngin
     assert (result.text, after.exit_code) == ("kept\none\nfull\n", 0)
 
 
+_MANY = "import sys\nfor number in range(25_000): open(f'/moved/work/{number}', 'w').close()\ninput()"
+
+
+@pytest.mark.parametrize("engine", PROCESS_ENGINES[-1:], indirect=True)
+async def test_files_are_counted_where_a_folder_above_them_was_moved(engine: SandboxEngine) -> None:
+    """The engine that has no control groups looks at what is in use."""
+    opened = await engine.open(replace(SMALL, workdir="/deep/work", writable=("/logs",), plain=("/logs",)))
+    moved = f'mv /deep /moved && (sleep 30 | python3 -c "{_MANY}")'
+    result = await opened.run(Command(("sh", "-c", moved), "/"))
+    await opened.close()
+    assert result.ended is Ended.OUT_OF_DISK, result.text
+
+
 @pytest.mark.parametrize("engine", PROCESS_ENGINES, indirect=True)
 async def test_a_link_in_the_place_of_a_folder_is_not_taken(engine: SandboxEngine) -> None:
     opened = await engine.open(replace(SMALL, workdir="/deep/work", writable=("/logs",), plain=("/logs",)))

@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from services.common.sandboxes.bubblewrap.launcher import syscalls
@@ -51,8 +51,9 @@ class Box:
     limits: dict[str, Any]
     ends_at: float
     mounts: list[str]
-    """Folders in memory. Nothing inside can replace them."""
-    is_watched: bool = False
+    """Folders in memory. Nothing inside can replace them, but it can move a folder above one."""
+    watched: list[int] = field(default_factory=list)
+    """The open mounts, where no control group limits what is in them."""
     is_ending: bool = False
 
     def kill(self) -> None:
@@ -68,8 +69,8 @@ class Box:
     def release(self) -> None:
         """Its end. The numbers of its files may be those of another box from then on."""
         self.is_ending = True
-        os.close(self.pidfd)
-        os.close(self.user_namespace)
+        for file in (self.pidfd, self.user_namespace, *self.watched):
+            os.close(file)
 
 
 def open_box(number: int, request: dict[str, Any], group: Group | None, program: bytes) -> Box:

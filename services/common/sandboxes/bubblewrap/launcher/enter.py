@@ -61,7 +61,7 @@ def kill_all(box: Box) -> int:
         join(box, syscalls.CLONE_NEWPID, is_user=False)
         processes = _Processes(box)
         # Until they have ended their memory counts, and the next command would be killed for it.
-        awaited = processes.names() if box.is_watched else []
+        awaited = processes.names() if box.watched else []
         for _ in range(_KILLS):
             if _kill_from_inside():
                 break
@@ -95,7 +95,7 @@ def _kill_from_inside() -> bool:
 class _Processes:
     """The processes of a box but its first one, by the folders of their `/proc`.
 
-    There are none where this process has no way in (`can_look`), or the box has ended.
+    There are none where this process has no way in (`watch`), or the box has ended.
     """
 
     def __init__(self, box: Box) -> None:

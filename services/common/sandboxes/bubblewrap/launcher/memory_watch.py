@@ -5,6 +5,7 @@ between.
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from services.common.sandboxes.bubblewrap.launcher.box import Box
@@ -17,34 +18,38 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 def excess(box: Box) -> str:
     """ "memory", "files" or "" where the sandbox is within its limits.
 
-    The first process's root is this process's way in; `/proc` and the mounts there cannot be replaced from
-    inside.
+    The first process's root is this process's way in; `/proc` there cannot be replaced from inside.
     """
-    root = Path(f"/proc/{box.first_process}/root")
     try:
-        used, files = _mounted(root, box.mounts)
+        used, files = _in_use(box.watched)
         if files > box.limits["files"]:
             return "files"
-        return "memory" if used + _private_bytes(root) > box.limits["memory_bytes"] else ""
+        private = _private_bytes(Path(f"/proc/{box.first_process}/root"))
+        return "memory" if used + private > box.limits["memory_bytes"] else ""
     except OSError:
         # It is about to end.
         return ""
 
 
-def can_look(box: Box) -> bool:
-    """A launcher that is root without CAP_SYS_PTRACE has no way in."""
+def watch(box: Box) -> bool:
+    """Before its first command: a folder above a mount may move later, and its path be another's.
+
+    False for a launcher that is root without CAP_SYS_PTRACE: it has no way in.
+    """
     try:
-        _mounted(Path(f"/proc/{box.first_process}/root"), box.mounts)
+        for folder in box.mounts:
+            box.watched.append(os.open(f"/proc/{box.first_process}/root{folder}", os.O_PATH))
     except OSError:
-        return False
-    return True
+        while box.watched:
+            os.close(box.watched.pop())
+    return bool(box.watched)
 
 
-def _mounted(root: Path, folders: list[str]) -> tuple[int, int]:
-    """Bytes and inodes in use."""
+def _in_use(mounts: Sequence[int]) -> tuple[int, int]:
+    """Bytes and inodes."""
     used = files = 0
-    for folder in folders:
-        status = os.statvfs(f"{root}{folder}")
+    for mount in mounts:
+        status = os.fstatvfs(mount)
         used += (status.f_blocks - status.f_bfree) * status.f_frsize
         files += status.f_files - status.f_ffree
     return used, files

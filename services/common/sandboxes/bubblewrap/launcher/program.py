@@ -31,7 +31,7 @@ from services.common.sandboxes.bubblewrap.launcher.cgroups import (
 )
 from services.common.sandboxes.bubblewrap.launcher.commands import FIRST_PROCESS_ENDED, Commands
 from services.common.sandboxes.bubblewrap.launcher.enter import kill_all, listen_inside
-from services.common.sandboxes.bubblewrap.launcher.memory_watch import POLL_SECONDS, can_look, excess
+from services.common.sandboxes.bubblewrap.launcher.memory_watch import POLL_SECONDS, excess, watch
 from services.common.sandboxes.bubblewrap.launcher.seccomp import filter_for
 from services.common.sandboxes.bubblewrap.launcher.spawner import PACKET_BYTES, Request
 
@@ -96,7 +96,7 @@ class Launcher:
             select.select([], [], [], 0.02)
 
     def _timeout(self) -> float:
-        return POLL_SECONDS if any(box.is_watched for box in self._boxes.values()) else _IDLE_SECONDS
+        return POLL_SECONDS if any(box.watched for box in self._boxes.values()) else _IDLE_SECONDS
 
     def _receive(self) -> bool:
         """False where the worker has closed the socket."""
@@ -161,9 +161,9 @@ class Launcher:
                 undone.callback(self._to_remove.append, group)
             box = open_box(self._numbers, request, group, self._program)
             undone.pop_all()
-        box.is_watched = group is None and can_look(box)
+        is_watched = group is None and watch(box)
         self._boxes[box.number] = box
-        self._reply(request, box=box.number, is_watched=box.is_watched, first_process=box.first_process)
+        self._reply(request, box=box.number, is_watched=is_watched, first_process=box.first_process)
 
     def _close(self, request: Request, box: Box | None) -> None:
         if box is None:
@@ -220,7 +220,7 @@ class Launcher:
         for box in self._boxes.values():
             if now > box.ends_at:
                 box.kill()
-            elif not box.is_watched or self._commands.are_killed(box):
+            elif not box.watched or self._commands.are_killed(box):
                 continue
             elif found := excess(box):
                 self._commands.kill(box, found)
