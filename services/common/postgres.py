@@ -68,6 +68,12 @@ _CONNECT_RETRY_SECONDS = 20.0
 # A stopping service closes several pools within its drain time; a server that responds takes milliseconds.
 _CLOSE_SECONDS = 1.0
 _UNREADABLE = "an address that cannot be read"
+_MAY_BE_NO_CHARACTER = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+# An escape at a time, so that a backslash before it is not taken for its own; pairs stay.
+_ESCAPE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(?P<refused>\\u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2}))|\\."
+)
 _HOST_AND_PORT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[\w.-]+)?(?::\d+)?")
 
 
@@ -280,6 +286,13 @@ class PostgresTransaction:
 def storable(text: str) -> str:
     """The text without NUL characters, which Postgres refuses and an answer of a model may have."""
     return text.replace("\x00", "\ufffd") if "\x00" in text else text
+
+
+def storable_json(text: str) -> str:
+    """JSON without escapes of NUL and of half a surrogate pair, which Postgres refuses in jsonb."""
+    if not _MAY_BE_NO_CHARACTER.search(text):
+        return text
+    return _ESCAPE.sub(lambda found: r"\ufffd" if found["refused"] else found[0], text)
 
 
 def address_of(dsn: str) -> str:

@@ -12,7 +12,7 @@ import orjson
 from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, Outcome, OutcomeStatus
 from proctor.values.usage import USAGE_NAMES, Timing, TokenUsage
 from services.common.clock import Clock
-from services.common.postgres import PostgresSession, PostgresTransaction, storable
+from services.common.postgres import PostgresSession, PostgresTransaction, storable, storable_json
 from services.results.outcomes.outcome import BEFORE_ALL, OutcomeKey, ScoredOutcome
 from services.results.outcomes.ports import MAX_SOURCES, AnswerSource, OutcomePage
 from services.results.outcomes.timing_summary import Percentiles, TimeBucket, TimingSummary
@@ -165,7 +165,7 @@ def _row(scored: ScoredOutcome, recorded_at: datetime) -> Mapping[str, object]:
         "finish_reason": storable(answer.finish_reason),
         "choices": _choices_json(answer),
         "prediction": storable(scored.prediction),
-        "scores": orjson.dumps(scored.scores).decode() if scored.scores else NO_SCORES,
+        "scores": storable_json(orjson.dumps(scored.scores).decode()) if scored.scores else NO_SCORES,
         **{name: getattr(outcome.usage, name) for name in USAGE_NAMES},
         **{name: getattr(outcome.timing, name) for name in _TIMING},
         "body_json": storable(answer.body_json),

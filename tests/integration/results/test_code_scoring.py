@@ -149,6 +149,38 @@ async def test_a_failure_of_the_code_is_that_of_one_answer_and_no_score(
         assert [first, third] == [{"words": 1.0}] * 2
 
 
+async def test_values_that_cannot_be_kept_are_those_of_one_answer(runner: BubblewrapCode) -> None:
+    code = """
+        VALUES = [10**400, float("inf"), [float("nan")], ["a\\0", "\\ud800", "\\\\u0000 \U0001f600"], 1]
+
+        def score(doc, results):
+            return {"words": VALUES[doc["row"]]}
+    """
+    use = MetricUse("words", aggregation="own/utils.py:score")
+    scoring = TaskScoring(OutputType.GENERATE_UNTIL, (use,), process_results="own/utils.py:score")
+    huge, infinite, nested, text, number = await scored(runner, code, scoring, [Answer("")] * 5)
+    assert str(huge).endswith("000 for words, which is no number from -1e+100 to 1e+100")
+    assert str(infinite).startswith("the code of the task makes inf for words")
+    assert "a value for words that cannot be kept" in str(nested)
+    assert not isinstance(text, ScoringImpossible)
+    assert not isinstance(number, ScoringImpossible)
+    assert text.stored == {"words": ["a\ufffd", "\ufffd", "\\u0000 \U0001f600"]}
+    assert number.stored == {"words": 1.0}
+
+
+async def test_what_an_error_says_can_be_stored(runner: BubblewrapCode) -> None:
+    first, *_ = await numbers(runner, "def score(doc, results):\n    raise ValueError('a\\0\\ud800')\n")
+    assert str(first).endswith("ValueError: a\ufffd\ufffd")
+    quits = r"""
+        def score(doc, results):
+            import os
+            os.write(2, b"a\0")
+            os._exit(1)
+    """
+    first, *_ = await numbers(runner, quits)
+    assert str(first).endswith("before its last line: a\ufffd")
+
+
 async def test_code_that_keeps_something_between_answers_scores_none(runner: BubblewrapCode) -> None:
     code = """
         seen = []
@@ -195,3 +227,26 @@ def test_a_figure_that_fails_says_why(runner: BubblewrapCode) -> None:
     assert made.problem.startswith("the code of the task failed in f1 (own/utils.py, line 2): Zero")
     with pytest.raises(CodeEnded, match="took more than 6 s"):
         figures(runner, "def agg(items):\n    while True: pass\n", [1, 2])
+
+
+_WRITES = """
+    import os
+
+    def agg(items):
+        os.write(3, b'{"metric": %s, "figure": 1, "draws": [1%s]}' + bytes([10]))
+        return 1
+"""
+
+
+def test_a_figure_is_a_number_whatever_the_code_writes(runner: BubblewrapCode) -> None:
+    made = figures(runner, "def agg(items):\n    return float('nan')\n", [1, 2])
+    assert (made.figure, made.draws) == (None, ())
+    assert made.problem.startswith("the code of the task makes nan, which is no number from ")
+    for metric, more, said in (
+        ("[1]", "", "a line that is no figure"),
+        ('"f1"', ', "x"', "a draw that is no"),
+    ):
+        with pytest.raises(CodeEnded, match=f"wrote {said}"):
+            figures(runner, _WRITES % (metric, more), [1])
+    # The program's own line replaces it.
+    assert figures(runner, _WRITES % ('"f1"', "0" * 400), [1]).figure == 1.0

@@ -1,8 +1,10 @@
-"""A DSN as it is shown: the address of the server, never a password."""
+"""A DSN as it is shown: the address of the server, never a password; and JSON that Postgres takes."""
+
+import json
 
 import pytest
 
-from services.common.postgres import address_of
+from services.common.postgres import address_of, storable_json
 
 
 @pytest.mark.parametrize(
@@ -21,3 +23,17 @@ from services.common.postgres import address_of
 )
 def test_only_host_and_port_are_reported(dsn: str, address: str) -> None:
     assert address_of(dsn) == address
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("plain é \U0001f600", "plain é \U0001f600"),
+        ("a\0b\ud800", "a\ufffdb\ufffd"),
+        ("\udc00\ud800", "\ufffd\ufffd"),
+        ("\\u0000 \\ud800", "\\u0000 \\ud800"),
+        ("\\\0\\\\ud800", "\\\ufffd\\\\ud800"),
+    ],
+)
+def test_only_characters_are_left(text: str, stored: str) -> None:
+    assert json.loads(storable_json(json.dumps({text: [text]}))) == {stored: [stored]}

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from threading import BoundedSemaphore, Thread
 
+from services.common.postgres import storable
 from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.common.sandboxes.errors import SandboxError
 from services.common.sandboxes.sandbox import Command, CommandResult, Ended, SandboxLimits, SandboxSpec
@@ -259,6 +260,6 @@ class _Exchange:
             return CodeEnded(f"cannot be executed here: {str(error).rstrip('.')}")
         if result.ended is Ended.OUT_OF_MEMORY:
             return CodeEnded(f"used more than {self.limits.memory_bytes // 1024**2:,} MiB of memory")
-        said = self.pipes.last_errors.decode("utf-8", "replace").strip().splitlines()
+        said = storable(self.pipes.last_errors.decode("utf-8", "replace")).strip().splitlines()
         why = f": {said[-1][-300:]}" if said else ""
         return CodeEnded(f"ended with exit code {result.exit_code} before its last line{why}")

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-import numpy as np
 import orjson
 
 from services.common.sandboxes.task_code.answers import Said, read_line, told
 from services.common.sandboxes.task_code.ports import CodeEnded, CodeFiles, CodeRunner
+from services.results.scoring.code.usable_numbers import UNUSABLE, is_usable
 from services.results.scoring.compiled_scoring import CompiledScoring
 from services.results.scoring.score import StoredValue
 
@@ -37,7 +37,7 @@ def figures_by_code(
             said = read_line(line)
             if "end" in said:
                 break
-            if said.get("metric") not in wanted:
+            if not isinstance(said.get("metric"), str) or said["metric"] not in wanted:
                 raise CodeEnded("wrote a line that is no figure")
             found[said["metric"]] = _figure(said)
     return found
@@ -57,6 +57,8 @@ def _figure(said: Said) -> CodeFigure:
     figure, draws = said.get("figure"), said.get("draws")
     if not isinstance(figure, int | float) or not isinstance(draws, list):
         raise CodeEnded("wrote a line that is no figure")
-    numbers = np.array([each for each in draws if isinstance(each, int | float)], dtype=np.float64)
-    is_defined = len(numbers) == len(draws) and bool(np.isfinite(numbers).all())
-    return CodeFigure(float(figure), numbers.tolist() if is_defined else ())
+    if not all(isinstance(each, int | float) for each in draws):
+        raise CodeEnded("wrote a draw that is no number")
+    if not is_usable(figure):
+        return CodeFigure(None, problem=f"the code of the task makes {figure!s:.40}, {UNUSABLE}")
+    return CodeFigure(float(figure), draws if all(map(is_usable, draws)) else ())

@@ -13,6 +13,7 @@ from services.common.sandboxes.task_code.inside.scoring import PROCESS_RESULTS
 from services.common.sandboxes.task_code.ports import CodeEnded, CodeFiles, CodeRunner
 from services.common.threads.cancellable_threads import CancellableThreads
 from services.results.scoring.answer_filters import FilterPipeline
+from services.results.scoring.code.usable_numbers import UNUSABLE, is_usable
 from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring, ScoredMetric
 from services.results.scoring.ports import AnswerToScore, Scored
 from services.results.scoring.score import Score, ScoringImpossible, StoredValue
@@ -189,8 +190,12 @@ def _value(said: Said, key: str) -> object:
 
 def _checked(scored: ScoredMetric, value: object) -> StoredValue:
     """Raises ScoringImpossible for what is no number, or cannot be kept for the code's own aggregation."""
-    if isinstance(value, bool | int | float) and abs(value) < float("inf"):
-        return float(value)
+    if isinstance(value, bool | int | float):
+        if is_usable(value):
+            return float(value)
+        raise ScoringImpossible(
+            f"the code of the task makes {value!s:.40} for {scored.metric.name}, {UNUSABLE}"
+        )
     if not scored.metric.aggregation:
         raise ScoringImpossible(
             f"the code of the task makes a {type(value).__name__} for {scored.metric.name}, not a number"
@@ -201,7 +206,9 @@ def _checked(scored: ScoredMetric, value: object) -> StoredValue:
 def _kept(metric: CompiledMetric, value: object) -> StoredValue:
     try:
         size = len(orjson.dumps(value))
-    except TypeError as error:
+        # The other writes null for what is no number.
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
         raise ScoringImpossible(
             f"the code of the task makes a value for {metric.name} that cannot be kept: {error}"
         ) from error
