@@ -88,7 +88,7 @@ class SchedulerSettings(SchemaServiceSettings):
     audit_retention_days: float = Field(default=365.0, gt=0)
     """Days for which records of the audit are kept: who did what. Older ones are deleted."""
     max_audit_records: int = Field(default=1_000_000, ge=1)
-    """Maximum number of records that are kept; the oldest are deleted first. Of refusals, at most 100,000."""
+    """Maximum number of records of each outcome; the oldest are deleted first. Refusals: at most 100,000."""
 
     max_failed_share: float = Field(default=DEFAULT_MAX_FAILED_SHARE, ge=0, le=1)
     """A run with a larger share of failed samples has failed."""

@@ -6,21 +6,19 @@ from typing import NoReturn, Protocol
 
 from services.common.clock import Clock
 from services.common.lifecycle import every
+from services.scheduler.audit.audit_record import Outcome
 
 # They are kept for a year: an hour more does not matter.
 EVERY_SECONDS = 3600.0
 # Short statements, so that no lock is held long.
 AT_A_TIME = 5000
-# Counted by themselves: who is refused again and again must not push out what others did.
+# Each outcome is counted by itself: who reads much or is refused again and again must not push out changes.
 MAX_REFUSED = 100_000
 
 
 class OldRecords(Protocol):
-    async def delete_oldest(self, before: datetime, kept: int, limit: int, *, is_refused: bool) -> int:
-        """Deletes at most `limit` records made before or behind the latest `kept`. Returns how many.
-
-        Of refusals, or of all others.
-        """
+    async def delete_oldest(self, outcome: Outcome, before: datetime, kept: int, limit: int) -> int:
+        """Deletes at most `limit` records made before or behind the latest `kept`. Returns how many."""
         ...
 
 
@@ -35,10 +33,9 @@ class DeleteOldRecords:
         await every(EVERY_SECONDS, self.delete, name="delete old audit records")
 
     async def delete(self) -> None:
-        for is_refused, kept in ((False, self.max_records), (True, min(self.max_records, MAX_REFUSED))):
-            before = self.clock.now() - timedelta(days=self.days)
-            while await self._some(before, kept, is_refused=is_refused) == AT_A_TIME:
+        before = self.clock.now() - timedelta(days=self.days)
+        for outcome in Outcome:
+            most = MAX_REFUSED if outcome is Outcome.REFUSED else self.max_records
+            kept = min(self.max_records, most)
+            while await self.records.delete_oldest(outcome, before, kept, AT_A_TIME) == AT_A_TIME:
                 pass
-
-    async def _some(self, before: datetime, kept: int, *, is_refused: bool) -> int:
-        return await self.records.delete_oldest(before, kept, AT_A_TIME, is_refused=is_refused)

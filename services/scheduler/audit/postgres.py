@@ -84,12 +84,12 @@ class PostgresAudit:
             )
         return ChangePage([_change_from_row(row) for row in rows[:size]], _last(rows, size))
 
-    async def delete_oldest(self, before: datetime, kept: int, limit: int, *, is_refused: bool) -> int:
+    async def delete_oldest(self, outcome: Outcome, before: datetime, kept: int, limit: int) -> int:
         async def delete(transaction: PostgresTransaction) -> int:
             await transaction.execute("allow_audit_deletion")
             deleted = await transaction.fetch(
                 "delete_oldest_audit_records",
-                is_refused=is_refused,
+                outcome=outcome,
                 recorded_before=before,
                 kept=kept,
                 limit=limit,

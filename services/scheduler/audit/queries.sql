@@ -39,18 +39,18 @@ LIMIT :limit;
 -- name: allow_audit_deletion: Let this transaction delete old records
 SELECT set_config('proctor.deletes_old_audit_records', 'on', true);
 
--- name: delete_oldest_audit_records: Delete the oldest of the refused or the other records, by age and by number
+-- name: delete_oldest_audit_records: Delete the oldest records of an outcome, by age and by number
 DELETE FROM audit_records
 WHERE record_id IN (
     SELECT record_id
     FROM audit_records
-    WHERE (outcome = 'refused') = :is_refused
+    WHERE outcome = :outcome
         AND (
             recorded_at < :recorded_before
             OR record_id <= (
                 SELECT record_id
                 FROM audit_records
-                WHERE (outcome = 'refused') = :is_refused
+                WHERE outcome = :outcome
                 ORDER BY record_id DESC
                 LIMIT 1 OFFSET :kept
             )

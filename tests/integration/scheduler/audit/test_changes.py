@@ -114,8 +114,8 @@ async def test_old_records_and_those_that_are_too_many_are_deleted(harness: Batc
             """
             INSERT INTO audit_records (recorded_at, username, action, kind, object_id, outcome, is_listed)
             SELECT now() - make_interval(days => 10 - number), 'ann', 'delete', 'file', number::text,
-                CASE WHEN number > 10 THEN 'refused' ELSE 'done' END, true
-            FROM generate_series(1, 30) AS number
+                CASE WHEN number > 30 THEN 'admitted' WHEN number > 10 THEN 'refused' ELSE 'done' END, true
+            FROM generate_series(1, 40) AS number
             """
         )
 
@@ -123,10 +123,14 @@ async def test_old_records_and_those_that_are_too_many_are_deleted(harness: Batc
             await delete(days, limit)
             return [int(one[3]) for one in await changes(harness)]
 
-        assert await kept_after(days=100, limit=100) == list(range(30, 0, -1))
-        assert await kept_after(days=6.5, limit=100) == list(range(30, 3, -1))
-        # Refusals are counted by themselves: many of them push out nothing else.
-        assert await kept_after(days=100, limit=5) == [30, 29, 28, 27, 26, 10, 9, 8, 7, 6]
+        assert await kept_after(days=100, limit=100) == list(range(40, 0, -1))
+        assert await kept_after(days=6.5, limit=100) == list(range(40, 3, -1))
+        # Each outcome is counted by itself: many reads or refusals push out no change.
+        assert await kept_after(days=100, limit=5) == [
+            *range(40, 35, -1),
+            *range(30, 25, -1),
+            *range(10, 5, -1),
+        ]
 
 
 @pytest.mark.parametrize(

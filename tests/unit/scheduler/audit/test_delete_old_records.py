@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from services.scheduler.audit.audit_record import Outcome
 from services.scheduler.audit.delete_old_records import AT_A_TIME, DeleteOldRecords
 from tests.fakes.scheduler.surroundings import SetClock
 
@@ -16,8 +17,8 @@ class Records:
         self.times = sorted(CLOCK.now() - timedelta(days=age) for age in ages)
         self.statements = 0
 
-    async def delete_oldest(self, before: datetime, kept: int, limit: int, *, is_refused: bool) -> int:
-        if is_refused:
+    async def delete_oldest(self, outcome: Outcome, before: datetime, kept: int, limit: int) -> int:
+        if outcome is not Outcome.DONE:
             return 0
         self.statements += 1
         too_many = len(self.times) - kept
