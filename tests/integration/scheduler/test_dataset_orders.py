@@ -174,7 +174,7 @@ async def test_refused_orders_say_why(entry: ServedScheduler) -> None:
     1,
     ("metric", "row", "problem"),
     [
-        ("numeric", {"target": "seven"}, "numeric: the target 'seven' names no number"),
+        ("numeric", {"target": "several"}, "numeric: the target 'several' names no number"),
         ("regex", {"target": "a("}, "regex: the target 'a(' is not a regular expression: missing ), "),
         ("choice", {"target": "Paris"}, "choice: the target 'Paris' is none of the choices A, B, "),
         ("exact_match", {}, "exact_match: it has no target."),

@@ -53,7 +53,7 @@ def test_they_are_right_or_wrong(metric: str) -> None:
         ("First it was 40. Now it is 41.", "42", wrong("numeric", "41")),
         ("<think>1, 2, 3</think>So it is 42", "42", right("numeric", "42")),
         ("<think>It must be 42", "42", unparsed("numeric")),
-        ("Forty-two", "42", unparsed("numeric")),
+        ("Forty-two", "42", right("numeric", "42")),
         ("", "42", unparsed("numeric")),
         ("1,234", "1234.0", right("numeric", "1,234")),
         ("0.75", "3/4", right("numeric", "0.75")),
@@ -91,9 +91,9 @@ def test_one_of_two_tolerances_is_enough(answer: str, target: str, options: obje
 
 @pytest.mark.parametrize("answer", ["42", "no idea"])
 def test_a_target_without_a_number_fails_the_scoring_whatever_is_answered(answer: str) -> None:
-    with pytest.raises(ScoringImpossible, match="target 'forty-two' names no number"):
-        scored("numeric", answer, "forty-two")
-    assert scored("numeric", "42", "forty-two", "42").scores == {"numeric": 1.0}
+    with pytest.raises(ScoringImpossible, match="target 'a few' names no number"):
+        scored("numeric", answer, "a few")
+    assert scored("numeric", "42", "a few", "42").scores == {"numeric": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_options_that_make_no_rule_are_refused(name: str, options: object) -> No
 @pytest.mark.parametrize(
     ("name", "options", "target", "problem"),
     [
-        ("numeric", {}, "seven", "the target 'seven' names no number"),
+        ("numeric", {}, "several", "the target 'several' names no number"),
         ("regex", {}, "a(", "the target 'a(' is not a regular expression: missing )"),
         ("regex", {}, "a" * 5001, "the target has 5001 characters, and a pattern at most 5000"),
         ("choice", {"choices": ["yes", "no"]}, "maybe", "the target 'maybe' is none of the choices yes, no"),
