@@ -288,9 +288,13 @@ async def _of_reward(sandbox: Sandbox, log: str, suspicions: tuple[str, ...]) ->
 
     Logs that the tests wrote beside the reward are a part of what they printed.
     """
-    with io.BytesIO() as taken:
-        await sandbox.get(_LOGS, taken, _LOG_LIMITS)
-        files = {file.name: file.content for file in read_files(taken, _LOGS, _LOG_LIMITS)}
+    try:
+        with io.BytesIO() as taken:
+            await sandbox.get(_LOGS, taken, _LOG_LIMITS)
+            files = {file.name: file.content for file in read_files(taken, _LOGS, _LOG_LIMITS)}
+    except FilesRefused as refused:
+        # What the tests execute may remove, replace or fill the folder.
+        raise _without_result(str(refused).rstrip("."), log) from refused
     log += "".join(
         f"\n=== {name}\n{content.decode('utf-8', 'replace')[-_MAX_LOG_CHARACTERS:]}"
         for name, content in files.items()

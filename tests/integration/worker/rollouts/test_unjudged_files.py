@@ -67,6 +67,25 @@ async def test_files_that_cannot_be_judged_score_0(
     assert (await judged(rollouts, read_task(folder))).score <= 0.25
 
 
+_LOGS = "/logs/verifier"
+LOGS = {
+    "are gone": f"shutil.rmtree('{_LOGS}')",
+    "are a link": f"shutil.rmtree('{_LOGS}'); os.symlink('/tmp', '{_LOGS}')",
+    "are too many": f"open('{_LOGS}/x', 'wb').write(bytes(17 << 20))",
+}
+
+
+@pytest.mark.parametrize("logs", LOGS)
+async def test_files_whose_code_spoils_the_logs_of_the_tests_score_0(
+    rollouts: ExecuteRollout, tmp_path: Path, logs: str
+) -> None:
+    spoils = f"import os, shutil; {LOGS[logs]}"
+    folder = harbor_folder(tmp_path / "a")
+    write(folder, {"solution/solve.sh": f"cat >> doubling.py <<'END'\n{spoils}\nEND\n"})
+    result = await judged(rollouts, read_task(folder))
+    assert (result.score, _LOGS in result.detail) == (0.0, True), result.detail
+
+
 UNSTARTED = {
     "cargo: command not found": "cargo test",
     "No module named": "python3 -S -E -m pytest",
