@@ -11,10 +11,11 @@ from rich.console import Console
 from proctor.cli.gateway import Session
 from proctor.cli.options import PageOption
 from proctor.cli.render.table import Column, date_and_time, table, texts
-from proctor.cli.render.terminal import say
+from proctor.cli.render.terminal import say, write_verbatim
 from proctor.cli.render.words import option_value
 from proctor.client.errors import Refused
 from proctor.v1 import audit_pb2, audit_service_pb2
+from proctor.values.plain import with_line_feeds_only
 from proctor.wire.enums import shown_word, words_of
 
 # The most that a page may have.
@@ -60,7 +61,8 @@ async def _print_lines(session: Session, request: audit_service_pb2.ListAuditRec
         for record in found.records:
             line = MessageToDict(record, preserving_proto_field_name=True)
             line["outcome"] = shown_word(audit_pb2.AuditOutcome, record.outcome)
-            typer.echo(json.dumps(line, ensure_ascii=False))
+            text = json.dumps(line, ensure_ascii=False)
+            write_verbatim(session.terminal.out, with_line_feeds_only(text.encode()).decode())
         request.page_token, is_last = found.next_page_token, not found.next_page_token
 
 

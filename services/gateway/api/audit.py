@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from proctor.v1 import audit_pb2, audit_service_pb2
 from proctor.values.names.user import MAX_USER_CHARACTERS
+from proctor.values.plain import with_line_feeds_only
 from proctor.wire.enums import value_of, word_of
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.http.downloads import attachment
@@ -104,9 +105,9 @@ async def list_records(
 async def export_records(scheduler: SchedulerCalls, wanted: Parameters) -> Response:
     pages = _pages(scheduler, wanted)
     # Once the response has begun, its status can no longer say what went wrong.
-    first = await anext(pages, "")
+    first = await anext(pages, b"")
 
-    async def content() -> AsyncGenerator[str]:
+    async def content() -> AsyncGenerator[bytes]:
         async with aclosing(pages):
             yield first
             async for page in pages:
@@ -116,13 +117,14 @@ async def export_records(scheduler: SchedulerCalls, wanted: Parameters) -> Respo
     return StreamingResponse(content(), media_type="application/jsonl", headers=headers)
 
 
-async def _pages(scheduler: Scheduler, wanted: AuditParameters) -> AsyncGenerator[str]:
+async def _pages(scheduler: Scheduler, wanted: AuditParameters) -> AsyncGenerator[bytes]:
     """Pages of lines."""
     cursor, is_last = "", False
     while not is_last:
         page = await scheduler.audit.ListAuditRecords(wanted.request(_FILE_PAGE, cursor))
         cursor, is_last = page.next_page_token, not page.next_page_token
-        yield "".join(f"{record_shown(record).model_dump_json()}\n" for record in page.records)
+        lines = "".join(f"{record_shown(record).model_dump_json()}\n" for record in page.records)
+        yield with_line_feeds_only(lines.encode())
 
 
 def record_shown(record: audit_pb2.AuditRecord) -> AuditRecordShown:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from starlette.responses import Response, StreamingResponse
 
-from proctor.values.plain import csv_safe
+from proctor.values.plain import csv_safe, with_line_feeds_only
 
 Value = str | float | None
 FileForm = Literal["csv", "jsonl"]
@@ -52,7 +52,8 @@ def _csv_line(_: Sequence[str], record: Iterable[Value]) -> str:
 
 
 def _json_line(columns: Sequence[str], record: Sequence[Value]) -> str:
-    return json.dumps(dict(zip(columns, record, strict=True)), ensure_ascii=False) + "\n"
+    line = json.dumps(dict(zip(columns, record, strict=True)), ensure_ascii=False)
+    return f"{with_line_feeds_only(line.encode()).decode()}\n"
 
 
 def _safe(value: Value) -> Value:

@@ -47,7 +47,7 @@ def record(user: str, day: int, times: int = 1) -> AuditRecord:
         action="export",
         kind="run",
         object_id="r-1",
-        detail="",
+        detail="one\u2028line",
         outcome=Outcome.ADMITTED,
         times=times,
     )

@@ -130,8 +130,10 @@ async def test_chosen_runs_are_shown_exported_and_tagged(harness: GatewayHarness
     links = [str(a.get("href")) for tag, a in shown.elements if tag == "a"]
     assert f"/runs/export.jsonl?run={RUN_ID}&run={OTHER_ID}" in links
     harness.scheduler.next_tokens = [""]
+    harness.scheduler.runs[RUN_ID].labels.note = "one\u2028line"
     exported = await show(harness, f"/runs/export.jsonl?run={RUN_ID}")
-    assert json.loads(exported.html.splitlines()[0])["run_id"] == RUN_ID
+    first = json.loads(exported.html.splitlines()[0])
+    assert (first["run_id"], first["note"]) == (RUN_ID, "one\u2028line")
     assert [*harness.scheduler.listed[-1].run_ids] == [RUN_ID]
     body = urlencode([("run", RUN_ID), ("run", OTHER_ID), ("added", "a, b"), ("removed", "nightly")])
     tagged = await show(harness, "/runs/chosen/tags", body=body, **form(harness))
