@@ -25,6 +25,8 @@ from services.results.scoring.timed_regex import SlowTime, TimedRegex
 # A worker has judged the answer already.
 EXECUTED = frozenset({MetricInput.CODE, MetricInput.ROLLOUT})
 REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
+# Three time-outs of code: batches of a run whose code never ends would keep those of others waiting.
+MAX_LOST_SECONDS = 900.0
 # The model generates its choice.
 GENERATING_METHODS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
 
@@ -101,6 +103,8 @@ class CompiledScoring:
     keeps_reasoning: bool = False
     process_results: str = ""
     code_digest: str = ""
+    code_time: SlowTime = field(default_factory=lambda: SlowTime(MAX_LOST_SECONDS), compare=False)
+    """What is left of the time for answers at which Python code of the task ends without a value."""
 
     @property
     def is_loglikelihood(self) -> bool:

@@ -1,5 +1,6 @@
 """Python code of tasks scores answers, executed in real sandboxes: what it makes, and what it cannot do."""
 
+from dataclasses import replace
 from textwrap import dedent
 
 import pytest
@@ -15,6 +16,7 @@ from services.results.scoring.compiled_scoring import compile_scoring
 from services.results.scoring.ports import Scored
 from services.results.scoring.score import ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import score_answer
+from services.results.scoring.timed_regex import SlowTime
 
 MIB = 1024**2
 LIMITS = CodeLimits(seconds=6.0, memory_bytes=192 * MIB, output_bytes=8 * MIB, line_bytes=MIB)
@@ -166,6 +168,17 @@ async def test_values_that_cannot_be_kept_are_those_of_one_answer(runner: Bubble
     assert not isinstance(number, ScoringImpossible)
     assert text.stored == {"words": ["a\ufffd", "\ufffd", "\\u0000 \U0001f600"]}
     assert number.stored == {"words": 1.0}
+
+
+async def test_code_that_never_ends_is_given_up() -> None:
+    compiled = replace(compile_scoring(TEXT), code_time=SlowTime(0.5))
+    runner = BubblewrapCode(BubblewrapEngine(find_bubblewrap()), limits=CodeLimits(seconds=1.0))
+    target, answer = ScoringTarget(texts=("yes",)), Answer("one")
+    given = [AnswerToCode(0, "{}", (target, answer), score_answer(compiled, target, answer))] * 2
+    files = {"own/utils.py": b"def score(doc, results):\n    while True: pass\n"}
+    first, second = [await ScoreByCode(runner).score(compiled, files, given) for _ in range(2)]
+    assert [str(one) for one in first] == ["the code of the task took more than 1 s"] * 2
+    assert all("at other answers" in str(one) for one in second)
 
 
 async def test_what_an_error_says_can_be_stored(runner: BubblewrapCode) -> None:

@@ -1,6 +1,7 @@
 """Scores answers by the Python code of their task, in a sandbox, beside what is scored here."""
 
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,8 @@ OFF = (
     "Python code of the task scores it, which is not executed here; its operator may set "
     "PROCTOR_TASK_CODE=sandbox"
 )
+
+_GIVEN_UP = ScoringImpossible("the code of the task ended too late, or without a value, at other answers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,10 @@ class _Call:
     def _made(self, lines: Sequence[_Line]) -> Sequence[Said | ScoringImpossible]:
         """What the code says of each line. One at which it ends has its sentence, and others go on."""
         made: list[Said | ScoringImpossible] = []
+        fault = _GIVEN_UP
         for _ in range(MAX_ENDS):
+            if self.scoring.code_time.left <= 0:
+                break
             try:
                 self._ask(lines[len(made) :], made)
             except CodeEnded as ended:
@@ -128,19 +134,30 @@ class _Call:
                 made.append(fault)
             if len(made) == len(lines):
                 return made
-        return [*made, *[made[-1]] * (len(lines) - len(made))]
+        return [*made, *[fault] * (len(lines) - len(made))]
 
     def _ask(self, lines: Sequence[_Line], made: list[Said | ScoringImpossible]) -> None:
         sent = iter([self._header(), *[line.json for line in lines]])
         with closing(self.runner.lines(self.files, sent)) as written:
             count = 0
-            for said in answers(written):
+            for said in self._timed(answers(written)):
                 if count == len(lines):
                     raise CodeEnded("wrote more rows than it got")
                 made.append(said)
                 count += 1
         if count < len(lines):
             raise CodeEnded("ended before its last row")
+
+    def _timed(self, written: Iterator[Said]) -> Iterator[Said]:
+        """Where the code ends, the time since its last line is lost."""
+        latest = time.monotonic()
+        try:
+            for said in written:
+                yield said
+                latest = time.monotonic()
+        except CodeEnded:
+            self.scoring.code_time.left -= time.monotonic() - latest
+            raise
 
     def _values(
         self, line: _Line, one: AnswerToCode, said: Said | ScoringImpossible
