@@ -15,8 +15,6 @@ from services.gateway.pages.runs.listed_runs import ListedRun, listed_runs, para
 from services.gateway.pages.runs.reads import RunFilters, closed_runs, list_request
 from services.gateway.pages.table_files import FileForm, Value, streamed_file
 
-# 50,000 runs: bounds the time and the length of one download.
-_MAX_PAGES = 100
 _COLUMNS = (
     "run_id",
     "name",
@@ -65,7 +63,7 @@ async def export(
 async def _records(
     backends: Backends, request: scheduler_pb2.ListRunsRequest, metric: str, now: datetime
 ) -> AsyncGenerator[Sequence[Value]]:
-    for _ in range(_MAX_PAGES):
+    while True:
         found = await backends.scheduler.runs.ListRuns(request)
         closed = await closed_runs(backends.results, found.runs, metric)
         for run, row in zip(found.runs, listed_runs(found.runs, closed, now), strict=True):
