@@ -26,7 +26,7 @@ from services.results.summaries.run_summary import TaskSummary
 from services.results.summaries.show_summary import ShowSummary
 from services.results.summaries.summarize_by_code import CodeFigures, SampleScores
 from services.results.summaries.summarize_run import find_label_count
-from services.results.summaries.task_columns import TaskColumns, cluster_numbers
+from services.results.summaries.task_columns import Clusters, TaskColumns, cluster_numbers
 
 # The first ones show what is wrong; the others are counted.
 MAX_NAMED = 20
@@ -141,40 +141,14 @@ class RescoreTask:
         recorded = (await self.show_summary.show(run_id)).tasks[index]
         # A retry meanwhile replaces answers: those read were of two epochs.
         check_epoch(await self.records.get(run_id), record.epoch)
-        summary = await self._summary(record.plan, index, rescored, recorded)
+        planned = record.plan.tasks[index]
+        clusters = cluster_numbers(planned, await self.sample_sets.clusters(planned.sample_set_id))
+        summary = await _summary(rescored, recorded, clusters, has_rollouts=record.plan.rollouts > 1)
         if scoring.aggregated_metrics:
-            summary = await self._with_code_figures(record.plan, index, scoring, rescored, summary)
+            by_code = CodeFigures(self.records, self.by_code.runner)
+            coded = await by_code.figures(run_id, scoring, rescored.for_code, clusters)
+            summary = replace(summary, figures={**summary.figures, **coded.figures})
         return RescoredTask(summary, recorded, rescored.changed, rescored.unscored, rescored.named)
-
-    async def _with_code_figures(
-        self,
-        plan: RunPlan,
-        index: int,
-        scoring: CompiledScoring,
-        rescored: RescoredAnswers,
-        summary: TaskSummary,
-    ) -> TaskSummary:
-        task = plan.tasks[index]
-        clusters = cluster_numbers(task, await self.sample_sets.clusters(task.sample_set_id))
-        by_code = CodeFigures(self.records, self.by_code.runner)
-        coded = await by_code.figures(plan.run_id, scoring, rescored.for_code, clusters)
-        return replace(summary, figures={**summary.figures, **coded.figures})
-
-    async def _summary(
-        self, plan: RunPlan, index: int, rescored: RescoredAnswers, recorded: TaskSummary
-    ) -> TaskSummary:
-        task = plan.tasks[index]
-        clusters = cluster_numbers(task, await self.sample_sets.clusters(task.sample_set_id))
-        figures = await asyncio.to_thread(
-            rescored.columns.figures, has_rollouts=plan.rollouts > 1, clusters=clusters
-        )
-        return replace(
-            recorded,
-            answered=rescored.scored,
-            failed=rescored.failed,
-            unparsed=rescored.unparsed,
-            figures=figures,
-        )
 
 
 def _scorable(plan: RunPlan, outcomes: Sequence[ListedOutcome]) -> Mapping[int, SampleToScore]:
@@ -228,3 +202,16 @@ def _check_some_were_scored(rescored: RescoredAnswers) -> None:
         name = first.row_id or f"sample {first.sample}"
         problem = f"does not fit the answers, such as that to {name}: {first.problem}"
         raise invalid_field("scoring", problem)
+
+
+async def _summary(
+    rescored: RescoredAnswers, recorded: TaskSummary, clusters: Clusters | None, *, has_rollouts: bool
+) -> TaskSummary:
+    figures = await asyncio.to_thread(rescored.columns.figures, has_rollouts=has_rollouts, clusters=clusters)
+    return replace(
+        recorded,
+        answered=rescored.scored,
+        failed=rescored.failed,
+        unparsed=rescored.unparsed,
+        figures=figures,
+    )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from services.common.sandboxes.task_code.ports import CodeEnded, CodeFiles, CodeRunner
+from services.common.sandboxes.task_code.ports import CodeEnded, CodeRunner
 from services.common.threads.cancellable_threads import CancellableThreads
 from services.results.runs.ports import RunRecordStore
 from services.results.scoring.code.figures_by_code import CodeFigure, UnitScores, figures_by_code
@@ -48,7 +48,9 @@ class CodeFigures:
         else:
             files = await self.records.code(run_id, scoring.code_digest)
             try:
-                made = await self.threads.run(_made, self.runner, scoring, files, _units(scores, clusters))
+                made = await self.threads.run(
+                    figures_by_code, self.runner, scoring, files, _units(scores, clusters)
+                )
             except CodeEnded as ended:
                 problem = f"the code of the task {ended}"
             else:
@@ -58,12 +60,6 @@ class CodeFigures:
                 return CodedFigures(figures, told)
         undefined = {key: Figure(n=counts[key]) for key in keys}
         return CodedFigures(undefined, [f"{', '.join(keys)} cannot be computed: {problem}."])
-
-
-def _made(
-    runner: CodeRunner, scoring: CompiledScoring, files: CodeFiles, scores: Iterator[UnitScores]
-) -> Mapping[str, CodeFigure]:
-    return figures_by_code(runner, scoring, files, scores)
 
 
 def _units(scores: Sequence[SampleScores], clusters: Clusters | None) -> Iterator[UnitScores]:

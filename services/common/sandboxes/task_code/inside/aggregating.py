@@ -30,13 +30,13 @@ def figures(functions: Mapping[str, Callable[..., Any]], rows: Iterable[Row], fo
 
 
 def _figure(function: Callable[..., Any], units: Units) -> Row:
-    figure = _number(function(_values(units, units)))
+    figure = float(function(_values(units, units)))
     draws: list[float] = []
     chosen, numbers = random.Random(_SEED), list(units)
     end = time.monotonic() + DRAWING_SECONDS
     while len(numbers) > 1 and len(draws) < DRAWS:
         try:
-            draws.append(_number(function(_values(units, chosen.choices(numbers, k=len(numbers))))))
+            draws.append(float(function(_values(units, chosen.choices(numbers, k=len(numbers))))))
         except Exception:  # noqa: BLE001  # such as a draw with one class only: no interval then
             draws = []
             break
@@ -47,7 +47,3 @@ def _figure(function: Callable[..., Any], units: Units) -> Row:
 
 def _values(units: Units, numbers: Iterable[int]) -> list[Any]:
     return [value for number in numbers for value in units[number]]
-
-
-def _number(value: Any) -> float:
-    return float(value)
