@@ -23,13 +23,15 @@ class FewshotSampler(StrEnum):
 class FewshotRule:
     """How examples are drawn. `drops_document`: a document is never its own example.
 
-    `samples` are rows in the task's file; if there are any, they are the pool.
+    `samples` are rows in the task's file; if there are any, they are the pool. `delimiter` follows each
+    example, `target_delimiter` precedes its answer; None: as before the answer of the question.
     """
 
     sampler: FewshotSampler = FewshotSampler.DEFAULT
     drops_document: bool = True
     num_fewshot: int = 0
     delimiter: str = "\n\n"
+    target_delimiter: str | None = None
     seed: int = 1234
     samples: tuple[SourceRow, ...] = ()
 
@@ -79,6 +81,7 @@ class CodeRule:
 class TaskDefinition:
     """`definition_digest` is the SHA-256 of the merged declaration; runs store it.
 
+    `example_templates`: how examples are worded, where that differs from the question.
     `scoring_code`: Python code that scores the answers, as `scoring` names it.
     `rollout_column`: where agents work on the rows, the column with the message RolloutSpec in base64.
     """
@@ -90,12 +93,20 @@ class TaskDefinition:
     templates: TaskTemplates
     scoring: TaskScoring
     fewshot: FewshotRule = FewshotRule()
+    example_templates: TaskTemplates | None = None
     generation: Generation | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
     definition_digest: str = ""
     code: CodeRule | None = None
     rollout_column: str = ""
     scoring_code: TaskCode | None = None
+
+    @property
+    def of_examples(self) -> "TaskDefinition":
+        """The task as it words its examples."""
+        delimiter = self.fewshot.target_delimiter
+        scoring = self.scoring if delimiter is None else replace(self.scoring, target_delimiter=delimiter)
+        return replace(self, templates=self.example_templates or self.templates, scoring=scoring)
 
     @property
     def has_code(self) -> bool:
@@ -105,7 +116,8 @@ class TaskDefinition:
     @property
     def code_keys(self) -> tuple[str, ...]:
         """The keys whose Python code is executed."""
-        codes = [code for code in (self.rows.code, self.scoring_code) if code is not None]
+        of_examples = self.fewshot_rows.code if self.fewshot_rows else None
+        codes = [code for code in (self.rows.code, of_examples, self.scoring_code) if code is not None]
         return tuple(dict.fromkeys(function.key for code in codes for function in code.functions))
 
 

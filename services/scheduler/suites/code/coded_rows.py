@@ -12,8 +12,8 @@ from services.common.sandboxes.task_code.ports import CodeEnded, CodeRunner
 from services.scheduler.suites.code.errors import TaskCodeFailed, TaskCodeOff, code_failed
 from services.scheduler.suites.rows.errors import UnreadableRow
 from services.scheduler.suites.rows.ports import RowSource
-from services.scheduler.suites.rows.row_source import RowSet, RowsReference, SourceRow
-from services.scheduler.suites.rows.task_code import TaskCode
+from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference, SourceRow
+from services.scheduler.suites.rows.task_code import ROW_MAKERS, TaskCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,14 @@ class CodedRows:
         if code is not None and self.runner is None:
             keys = ", ".join(function.key for function in code.functions)
             raise TaskCodeOff(task=code.task, keys=keys)
-        found = self.rows.open(reference)
+        found = _written(reference) if reference.is_written else self.rows.open(reference)
         if code is None or self.runner is None:
             return found
         return RowSet(_Coding(code, self.runner).rows(found.rows), found.provenance)
+
+
+def _written(reference: RowsReference) -> RowSet:
+    return RowSet(reference.samples, Provenance(str(reference), "", ""))
 
 
 class _Coding:
@@ -43,7 +47,7 @@ class _Coding:
         self._runner = runner
         self._waiting: deque[SourceRow] = deque()
         self._columns = {
-            function.key: function.column for function in code.functions if function.key != "process_docs"
+            function.key: function.column for function in code.functions if function.key not in ROW_MAKERS
         }
 
     def rows(self, source: Iterable[SourceRow]) -> Iterator[SourceRow]:
@@ -61,7 +65,7 @@ class _Coding:
         functions = {each.key: (each.path, each.function) for each in self._code.functions}
         yield json.dumps({"functions": functions}).encode() + b"\n"
         for number, row in enumerate(source, start=1):
-            if not self._code.processes_docs:
+            if not self._code.makes_rows:
                 self._waiting.append(row)
             try:
                 yield json.dumps(row).encode() + b"\n"
@@ -69,7 +73,7 @@ class _Coding:
                 raise UnreadableRow(number, f"the code of a task cannot get it as JSON ({error})") from error
 
     def _row(self, said: Mapping[str, Any]) -> SourceRow:
-        if not self._code.processes_docs:
+        if not self._code.makes_rows:
             if not self._waiting:
                 raise self._failed("wrote more rows than it got")
             return self._waiting.popleft()

@@ -14,7 +14,7 @@ from services.scheduler.suites.format.lm_eval_metrics import (
 from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fields
 from services.scheduler.suites.format.suite_document import KeyPath, ValueFault
 from services.scheduler.suites.format.yaml_document import FunctionName
-from services.scheduler.suites.rows.task_code import PROCESS_DOCS
+from services.scheduler.suites.rows.task_code import PROCESS_DOCS, SAMPLES
 
 _SPLIT_KEYS = ("test_split", "validation_split", "training_split")
 _LM_EVAL_KEYS = frozenset({"dataset_path", "dataset_name", *_SPLIT_KEYS, "custom_dataset", "class"})
@@ -36,10 +36,7 @@ _UNSUPPORTED = {
     "use_prompt": "prompts are written in the task, not taken from promptsource",
     "group": "groups are files of their own",
 }
-# Keys that lm-evaluation-harness can override for few-shot examples.
-_EXAMPLE_WORDING = frozenset(
-    {"doc_to_text", "doc_to_choice", "doc_to_target", "target_delimiter", "fewshot_delimiter", "gen_prefix"}
-)
+_FLAGS = ("ignore_case", "ignore_punctuation", "ignore_numbers")
 _FILE_FORMATS = frozenset({"json", "csv", "parquet"})
 _TOKEN_LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 _DEFAULT_METRICS: Mapping[str, tuple[str, ...]] = {
@@ -55,12 +52,14 @@ _DEFAULT_PATTERN = r"#### (\-?[0-9\.\,]+)"
 class ConvertedTask:
     """`origins` maps our keys to the original ones; faults have the original keys.
 
-    `fields` are empty if the task is Python code. `functions` are those of `CODE_KEYS` and `process_results`;
-    of `metric_list`, `fields` have what is scored without code, and `coded_metrics` the rest.
+    `fields` are empty if the task is Python code. `functions` are those of `CODE_KEYS` and `process_results`,
+    `example_functions` those of `fewshot_config`. Of `metric_list`, `fields` have what is scored without
+    code, and `coded_metrics` the rest.
     """
 
     fields: dict[str, object] = field(default_factory=dict)
     functions: dict[str, FunctionName] = field(default_factory=dict)
+    example_functions: dict[str, FunctionName] = field(default_factory=dict)
     coded_metrics: list[CodedMetric] = field(default_factory=list)
     origins: dict[str, str] = field(default_factory=dict)
     faults: list[ValueFault] = field(default_factory=list)
@@ -82,6 +81,7 @@ def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
     task.functions = {key: name for key in named if isinstance(name := given.get(key), FunctionName)}
     task.faults += _key_faults(given)
     _set_coded_metrics(task, given)
+    _take_example_functions(task, given)
     task.faults += code_faults(_without_own_faults({**given, **task.fields}))
     _set_facts(task)
     _set_dataset(task, given)
@@ -95,7 +95,7 @@ def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
 def code_faults(value: object, path: KeyPath = ()) -> Iterator[ValueFault]:
     """Faults of Python code that a value names, at any depth."""
     if isinstance(value, FunctionName):
-        known = ", ".join((*CODE_KEYS, PROCESS_RESULTS, "metric_list"))
+        known = ", ".join((*CODE_KEYS, PROCESS_RESULTS, "metric_list", "fewshot_config"))
         yield ValueFault(path, f"!function {value}: Python code is executed for {known} only")
     elif isinstance(value, dict):
         for key, inner in value.items():
@@ -205,16 +205,27 @@ def _examples_config(given: Fields) -> Fields:
 
 def _set_examples(task: ConvertedTask, given: Fields) -> None:
     """A document is not an example of itself if pool and test split have the same name, or both have none."""
-    config = {key: value for key, value in _examples_config(given).items() if value is not None}
+    config = dict(_examples_config(task.fields))
     config.pop("split", None)
-    for key in sorted(_EXAMPLE_WORDING & config.keys()):
-        del config[key]
-        task.faults.append(ValueFault(("fewshot_config", key), "examples are written as the question is"))
+    choices = config.get("doc_to_choice")
+    if isinstance(choices, dict):
+        config["doc_to_choice"] = list(choices.values())
     if _named_pool(given):
         config.pop("samples", None)
+        task.example_functions.pop(SAMPLES, None)
     config["drop_document"] = _named_pool(given) == given.get("test_split", "")
     task.fields["fewshot_config"] = config
     task.origins["fewshot_config.drop_document"] = "fewshot_config"
+
+
+def _take_example_functions(task: ConvertedTask, given: Fields) -> None:
+    """Takes the functions of `fewshot_config` out of it."""
+    config = {key: value for key, value in _examples_config(given).items() if value is not None}
+    named = (*CODE_KEYS, SAMPLES)
+    task.example_functions = {key: name for key in named if isinstance(name := config.get(key), FunctionName)}
+    if config:
+        others = {key: value for key, value in config.items() if key not in task.example_functions}
+        task.fields["fewshot_config"] = others
 
 
 def _set_coded_metrics(task: ConvertedTask, given: Fields) -> None:
@@ -236,7 +247,7 @@ def _default_uses(output_type: str) -> list[dict[str, object]]:
 
 
 def _set_metrics(task: ConvertedTask) -> None:
-    """lm-evaluation-harness ignores options of metrics over choices."""
+    """lm-evaluation-harness ignores options of metrics over choices, and takes any text for true."""
     output_type = task.fields["output_type"]
     task.fields.setdefault("metric_list", _default_uses(str(output_type)))
     if task.coded_metrics and not task.fields["metric_list"]:
@@ -244,6 +255,15 @@ def _set_metrics(task: ConvertedTask) -> None:
     uses = task.fields.get("metric_list")
     if output_type == OutputType.MULTIPLE_CHOICE and isinstance(uses, list):
         task.fields["metric_list"] = [_without_options(use) for use in uses]
+    elif isinstance(uses, list):
+        task.fields["metric_list"] = [_with_truth(use) for use in uses]
+
+
+def _with_truth(use: object) -> object:
+    if not isinstance(use, dict):
+        return use
+    flags = {key: bool(use[key]) for key in _FLAGS if isinstance(use.get(key), str)}
+    return {**use, **flags}
 
 
 def _without_options(use: object) -> object:

@@ -9,7 +9,7 @@ from typing import cast
 
 from proctor.values.scoring import OutputType
 from services.scheduler.suites.format.metric_checks import Fields, metric_faults
-from services.scheduler.suites.format.suite_document import ValueFault, path_problem
+from services.scheduler.suites.format.suite_document import KeyPath, ValueFault, path_problem
 from services.scheduler.suites.rows.row_source import FILE_READERS
 from services.scheduler.suites.templates.errors import InvalidTemplate
 from services.scheduler.suites.templates.prompt_template import PromptTemplate, compile_template
@@ -24,6 +24,7 @@ TEMPLATE_KEYS = (
     "doc_to_cluster",
     "gen_prefix",
 )
+EXAMPLE_TEMPLATE_KEYS = ("doc_to_text", "doc_to_choice", "doc_to_target", "gen_prefix")
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 ROW_FILE_SUFFIXES = (".jsonl", ".csv", ".parquet")
 
@@ -49,13 +50,16 @@ def compiled(source: str) -> PromptTemplate:
 
 
 def _template_faults(fields: Fields) -> Iterator[ValueFault]:
-    for key in TEMPLATE_KEYS:
-        source = fields.get(key)
+    of_examples = cast("Fields", fields.get("fewshot_config", {}))
+    sources: list[tuple[KeyPath, object]] = [((key,), fields.get(key)) for key in TEMPLATE_KEYS]
+    if isinstance(of_examples, dict):
+        sources += [(("fewshot_config", key), of_examples.get(key)) for key in EXAMPLE_TEMPLATE_KEYS]
+    for path, source in sources:
         if isinstance(source, str):
             try:
                 compiled(source)
             except InvalidTemplate as error:
-                yield ValueFault((key,), f"template error: {error}")
+                yield ValueFault(path, f"template error: {error}")
 
 
 def _output_faults(fields: Fields) -> Iterator[ValueFault]:

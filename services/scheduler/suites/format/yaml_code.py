@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from proctor.code_files import files_digest, function_file
 from proctor.values.scoring import MetricUse
@@ -11,7 +12,13 @@ from services.scheduler.suites.format.lm_eval_task import ConvertedTask
 from services.scheduler.suites.format.suite_document import KeyPath, ValueFault
 from services.scheduler.suites.format.yaml_document import FunctionName
 from services.scheduler.suites.format.yaml_files import Declaration, SuiteFiles
-from services.scheduler.suites.rows.task_code import PROCESS_DOCS, CodeFunction, TaskCode
+from services.scheduler.suites.rows.task_code import (
+    PROCESS_DOCS,
+    ROW_MAKERS,
+    SAMPLES,
+    CodeFunction,
+    TaskCode,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,22 @@ class ScoringCode:
     @property
     def digest(self) -> str:
         return files_digest(self.code.files)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCodes:
+    """The code of a task: what makes its rows and its examples, and scores its answers. None: there is none.
+
+    `examples_are_made`: it gives the rows of the examples, which no file has.
+    """
+
+    rows: TaskCode | None = None
+    examples: TaskCode | None = None
+    scoring: ScoringCode | None = None
+
+    @property
+    def examples_are_made(self) -> bool:
+        return self.examples is not None and any(each.key == SAMPLES for each in self.examples.functions)
 
 
 @dataclass(slots=True)
@@ -60,11 +83,16 @@ class _Reading:
         return TaskCode(self.declaration.text("task"), tuple(self.functions), self.needed)
 
 
-def read_code(files: SuiteFiles, declaration: Declaration, task: ConvertedTask) -> TaskCode | None:
-    """The code that makes rows.
+def read_codes(files: SuiteFiles, declaration: Declaration, task: ConvertedTask) -> TaskCodes:
+    """Adds faults to the task. Its keys that name functions then name columns of its code."""
+    return TaskCodes(
+        _read_row_code(files, declaration, task),
+        _read_example_code(files, declaration, task),
+        _read_scoring_code(files, declaration, task),
+    )
 
-    None where there is none, or a fault is added. The keys of the task then name columns of its code.
-    """
+
+def _read_row_code(files: SuiteFiles, declaration: Declaration, task: ConvertedTask) -> TaskCode | None:
     reading = _Reading(files, declaration, task)
     for key, name in task.functions.items():
         found = None if key == PROCESS_RESULTS else reading.find(key, name, (key,))
@@ -73,7 +101,29 @@ def read_code(files: SuiteFiles, declaration: Declaration, task: ConvertedTask) 
     return reading.code()
 
 
-def read_scoring_code(files: SuiteFiles, declaration: Declaration, task: ConvertedTask) -> ScoringCode | None:
+def _read_example_code(files: SuiteFiles, declaration: Declaration, task: ConvertedTask) -> TaskCode | None:
+    """Examples are made by the code of the rows, where `fewshot_config` says nothing else.
+
+    Rows of the task's own file are not processed, as in lm-evaluation-harness.
+    """
+    reading = _Reading(files, declaration, task)
+    config = dict(cast("Mapping[str, object]", task.fields["fewshot_config"]))
+    is_written = "samples" in config or SAMPLES in task.example_functions
+    for key, name in {**task.functions, **task.example_functions}.items():
+        is_own = key in task.example_functions
+        is_unused = key == PROCESS_RESULTS or (key == PROCESS_DOCS and is_written and not is_own)
+        if is_unused or (key in config and not is_own):
+            continue
+        found = reading.find(key, name, ("fewshot_config", key) if is_own else (key,))
+        if found is not None and is_own and key not in ROW_MAKERS:
+            config[key] = found.column
+    task.fields["fewshot_config"] = config
+    return reading.code()
+
+
+def _read_scoring_code(
+    files: SuiteFiles, declaration: Declaration, task: ConvertedTask
+) -> ScoringCode | None:
     """None where no code scores, or a fault is added."""
     if not task.coded_metrics:
         return None

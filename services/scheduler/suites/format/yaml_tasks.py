@@ -15,7 +15,7 @@ from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fiel
 from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import ValueFault
 from services.scheduler.suites.format.task_checks import compiled, sent_rows_faults, task_faults
-from services.scheduler.suites.format.yaml_code import ScoringCode, read_code, read_scoring_code
+from services.scheduler.suites.format.yaml_code import ScoringCode, TaskCodes, read_codes
 from services.scheduler.suites.format.yaml_files import Declaration, SuiteFiles
 from services.scheduler.suites.rows.row_source import RowsReference, SourceRow
 from services.scheduler.suites.rows.task_code import TaskCode
@@ -45,20 +45,21 @@ def read_task(files: SuiteFiles, declaration: Declaration, location: SuiteLocati
     """Returns None if the task is invalid; its faults are then reported."""
     fields = declaration.fields(is_deep=True)
     origins: Mapping[str, str] = {}
-    code: TaskCode | None = None
-    scoring_code: ScoringCode | None = None
+    codes = TaskCodes()
     has_coded_metrics = False
     if is_lm_eval_task(fields):
         converted = convert_lm_eval_task(declaration.fields(is_deep=False))
         fields, origins, faults = converted.fields, converted.origins, converted.faults
-        code = read_code(files, declaration, converted)
-        scoring_code = read_scoring_code(files, declaration, converted)
+        if fields:
+            codes = read_codes(files, declaration, converted)
         has_coded_metrics = bool(converted.coded_metrics)
     else:
         faults = list(code_faults(fields))
     if fields:
         faults += _schema_faults(fields, has_coded_metrics=has_coded_metrics)
         invalid_keys = frozenset(str(found.path[0]) for found in faults if found.path)
+        if codes.examples_are_made:
+            invalid_keys |= {"fewshot_config"}
         faults += task_faults(fields, invalid_keys)
         if files.sent_files is not None and "dataset" not in invalid_keys:
             faults += sent_rows_faults(fields, files.sent_files)
@@ -66,7 +67,7 @@ def read_task(files: SuiteFiles, declaration: Declaration, location: SuiteLocati
         key = ".".join(str(part) for part in found.path)
         path = (origins[key],) if key in origins else found.path
         files.report(declaration.location(path), found.problem)
-    return None if faults else _definition(fields, location, code, scoring_code)
+    return None if faults else _definition(fields, location, codes)
 
 
 def _schema_faults(fields: Fields, *, has_coded_metrics: bool) -> list[ValueFault]:
@@ -85,40 +86,47 @@ def _first_of_each(faults: Sequence[ValueFault]) -> Iterator[ValueFault]:
             yield found
 
 
-def _definition(
-    fields: Fields, location: SuiteLocation, code: TaskCode | None, scoring_code: ScoringCode | None
-) -> TaskDefinition:
+def _definition(fields: Fields, location: SuiteLocation, codes: TaskCodes) -> TaskDefinition:
     rows, fewshot_rows = _rows(cast("Mapping[str, str]", fields["dataset"]), location)
-    if code is not None:
-        rows, fewshot_rows = replace(rows, code=code), fewshot_rows and replace(fewshot_rows, code=code)
+    fewshot = _fewshot(fields)
+    if fewshot_rows is None and codes.examples is not None and (fewshot.samples or codes.examples_are_made):
+        fewshot_rows = RowsReference(location.suite, samples=fewshot.samples)
     return TaskDefinition(
         name=str(fields["task"]),
         version=str(fields["version"]),
-        rows=rows,
-        fewshot_rows=fewshot_rows,
+        rows=replace(rows, code=codes.rows),
+        fewshot_rows=fewshot_rows and replace(fewshot_rows, code=codes.examples),
         templates=_templates(fields),
-        scoring=_scoring(fields, scoring_code),
-        fewshot=_fewshot(fields),
+        scoring=_scoring(fields, codes.scoring),
+        fewshot=fewshot,
+        example_templates=_example_templates(fields),
         generation=_generation(fields),
         metadata=cast("Mapping[str, object]", fields.get("metadata", {})),
         code=_code(fields),
         rollout_column=str(fields.get("rollout", "")),
-        definition_digest=_digest(fields, code, scoring_code),
-        scoring_code=scoring_code.code if scoring_code else None,
+        definition_digest=_digest(fields, codes),
+        scoring_code=codes.scoring.code if codes.scoring else None,
     )
 
 
-def _digest(fields: Fields, code: TaskCode | None, scoring_code: ScoringCode | None) -> str:
+def _digest(fields: Fields, codes: TaskCodes) -> str:
     """Covers the files of code, whichever functions of them are called."""
     parts = [json.dumps(fields, sort_keys=True).encode()]
-    for path, content in sorted(code.files.items()) if code else ():
-        parts += [path.encode(), hashlib.sha256(content).digest()]
-    if code:
-        parts += [f"{each.key} {each.column}".encode() for each in code.functions]
-    if scoring_code:
-        uses = [(place, *astuple(use)) for place, use in sorted(scoring_code.metrics.items())]
-        parts += [json.dumps([scoring_code.digest, scoring_code.process_results, uses]).encode()]
+    for code in (codes.rows, codes.examples if codes.examples != codes.rows else None):
+        parts += _code_parts(code) if code else []
+    if codes.scoring:
+        uses = [(place, *astuple(use)) for place, use in sorted(codes.scoring.metrics.items())]
+        parts += [json.dumps([codes.scoring.digest, codes.scoring.process_results, uses]).encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def _code_parts(code: TaskCode) -> list[bytes]:
+    files = [part for path, content in sorted(code.files.items()) for part in (path.encode(), _sha(content))]
+    return [*files, *(f"{each.key} {each.column}".encode() for each in code.functions)]
+
+
+def _sha(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
 
 
 def _rows(dataset: Mapping[str, str], location: SuiteLocation) -> tuple[RowsReference, RowsReference | None]:
@@ -157,6 +165,13 @@ def _templates(fields: Fields) -> TaskTemplates:
         choice_texts=_template(fields, "doc_to_choice_text"),
         answer_begin=_template(fields, "gen_prefix"),
     )
+
+
+def _example_templates(fields: Fields) -> TaskTemplates | None:
+    """None where examples are worded as the question is."""
+    config = cast("Fields", fields.get("fewshot_config", {}))
+    own = {key: value for key, value in config.items() if key.startswith("doc_to_") or key == "gen_prefix"}
+    return _templates({**fields, **own}) if own else None
 
 
 def _code(fields: Fields) -> CodeRule | None:
@@ -215,7 +230,8 @@ def _fewshot(fields: Fields) -> FewshotRule:
         sampler=FewshotSampler(str(config.get("sampler", FewshotSampler.DEFAULT))),
         drops_document=bool(config.get("drop_document", True)),
         num_fewshot=cast("int", fields.get("num_fewshot", 0)),
-        delimiter=str(fields.get("fewshot_delimiter", DEFAULT_FEWSHOT_DELIMITER)),
+        delimiter=str({**fields, **config}.get("fewshot_delimiter", DEFAULT_FEWSHOT_DELIMITER)),
+        target_delimiter=cast("str | None", config.get("target_delimiter")),
         seed=cast("int", config.get("seed", FewshotRule().seed)),
         samples=tuple(cast("Sequence[SourceRow]", config.get("samples", ()))),
     )

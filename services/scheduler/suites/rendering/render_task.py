@@ -118,14 +118,16 @@ def open_task(
     shots = task.fewshot.num_fewshot if num_fewshot is None else num_fewshot
     if shots == 0:
         return RenderedTask(render_task(task, rows.rows, limit=limit), rows.provenance)
-    own = task.fewshot.samples
-    if own:
-        return RenderedTask(render_task(task, rows.rows, own, shots, limit), rows.provenance)
     if task.fewshot_rows is None:
-        raise NoFewshotPool(task=task.name)
+        own = task.fewshot.samples
+        if not own:
+            raise NoFewshotPool(task=task.name)
+        return RenderedTask(render_task(task, rows.rows, own, shots, limit), rows.provenance)
     pool = source.open(task.fewshot_rows)
     samples = render_task(task, rows.rows, _pool_rows(task, pool, shots), shots, limit)
-    return RenderedTask(samples, rows.provenance, pool.provenance)
+    # The definition of the task covers what its file has.
+    origin = None if task.fewshot_rows.is_written else pool.provenance
+    return RenderedTask(samples, rows.provenance, origin)
 
 
 def _pool_rows(task: TaskDefinition, pool: RowSet, num_fewshot: int) -> list[SourceRow]:
@@ -158,7 +160,7 @@ def render_task(
 ) -> Iterator[RenderedSample]:
     """Renders the first `limit` rows, each with `num_fewshot` examples from `pool`."""
     renderer = RowRenderer(task)
-    examples = _Examples(task, renderer, pool, num_fewshot)
+    examples = _Examples(task, RowRenderer(task.of_examples), pool, num_fewshot)
     position = -1
     try:
         for position, row in enumerate(_while_wanted(rows, limit)):
@@ -254,6 +256,14 @@ def _kept(row: SourceRow) -> bytes:
     return kept
 
 
+def _same(row: SourceRow) -> SourceRow:
+    return row
+
+
+def _without_code(row: SourceRow) -> SourceRow:
+    return {name: value for name, value in row.items() if not is_code_column(name)}
+
+
 class _Examples:
     """Few-shot examples before a document; each row of the pool is rendered at most once."""
 
@@ -263,11 +273,15 @@ class _Examples:
         self._task_name = task.name
         self._renderer = renderer
         self._pool = pool
-        self._draws = FewshotDraws(task.name, replace(task.fewshot, num_fewshot=num_fewshot), pool)
+        # Other code makes other columns of the same row, which is compared with the document.
+        is_alike = task.fewshot_rows is None or task.fewshot_rows.code == task.rows.code
+        self._compared = _same if is_alike else _without_code
+        compared = list(map(self._compared, pool))
+        self._draws = FewshotDraws(task.name, replace(task.fewshot, num_fewshot=num_fewshot), compared)
         self._rendered: dict[int, str] = {}
 
     def before(self, document: SourceRow) -> str:
-        return "".join([self._example(index) for index in self._draws.draw(document)])
+        return "".join([self._example(index) for index in self._draws.draw(self._compared(document))])
 
     def _example(self, index: int) -> str:
         if index not in self._rendered:

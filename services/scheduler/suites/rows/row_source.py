@@ -27,7 +27,7 @@ FILE_READERS = frozenset(
 class RowsReference:
     """Refers to one split: a file of the suite's folder (`file`), or a hub data set (`hub_id`).
 
-    `code` of the task makes its rows of those.
+    `samples`: rows of the task's own file instead. `code` of the task makes its rows of those.
     """
 
     suite: str
@@ -36,12 +36,20 @@ class RowsReference:
     config: str = ""
     split: str = ""
     revision: str | None = None
+    samples: tuple[SourceRow, ...] = ()
     code: TaskCode | None = None
+
+    @property
+    def is_written(self) -> bool:
+        """The task's file has the rows, or names code that makes them of nothing."""
+        return self.file is None and not self.hub_id
 
     def __str__(self) -> str:
         """A file appears by name only: its path on the server is private."""
         if self.file is not None:
             return f"{self.suite}/{self.file.name}"
+        if self.is_written:
+            return self.suite
         parts = [f"config {self.config!r}"] if self.config else []
         return f"{self.hub_id} ({', '.join([*parts, f'split {self.split!r}'])})"
 

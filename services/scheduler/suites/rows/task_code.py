@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 PROCESS_DOCS = "process_docs"
+# Of few-shot examples: a function without arguments that gives the rows.
+SAMPLES = "samples"
+ROW_MAKERS = frozenset({PROCESS_DOCS, SAMPLES})
 # No name of a column that a file of rows may have: it is what a task file says.
 _COLUMN_BEGIN = "!function "
 
@@ -36,9 +39,9 @@ class TaskCode:
     files: Mapping[str, bytes]
 
     @property
-    def processes_docs(self) -> bool:
+    def makes_rows(self) -> bool:
         """The code makes the list of rows; otherwise it adds to each row."""
-        return any(function.key == PROCESS_DOCS for function in self.functions)
+        return any(function.key in ROW_MAKERS for function in self.functions)
 
 
 def is_code_column(name: str) -> bool:

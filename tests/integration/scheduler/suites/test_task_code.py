@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from textwrap import dedent
 
 import pytest
@@ -15,7 +16,7 @@ from services.scheduler.suites.errors import InvalidRow
 from services.scheduler.suites.rendering.render_task import open_task
 from services.scheduler.suites.rows.row_source import RowsReference, SourceRow
 from services.scheduler.suites.rows.task_code import CodeFunction, TaskCode
-from services.scheduler.suites.suite import TaskDefinition, TaskTemplates
+from services.scheduler.suites.suite import FewshotRule, FewshotSampler, TaskDefinition, TaskTemplates
 from services.scheduler.suites.templates.prompt_template import compile_template
 from tests.fakes.suites.suite_folder import RowsInMemory
 
@@ -249,6 +250,33 @@ def test_lines_that_the_code_writes_are_no_rows_of_others(runner: BubblewrapCode
             return ""
         """
     assert refusal(runner, code, doc_to_text="text").startswith(_FORGED[line])
+
+
+def test_code_makes_the_examples_and_words_them(runner: BubblewrapCode) -> None:
+    """Its rows are those of the document but for what the code makes: it is left out of its examples."""
+    code = """
+        def samples():
+            return [{"word": f"word {number}", "label": number % 2} for number in range(3)]
+
+        def shown(doc):
+            return f"Shown {doc['word']}"
+
+        def text(doc):
+            return f"Say {doc['word']}"
+        """
+    rows = reference(code, doc_to_text="text")
+    pool = replace(reference(code, samples="samples", doc_to_text="shown"), hub_id="")
+    columns = [f"!function own/utils.py:{name}" for name in ("text", "shown")]
+    text, shown = [TaskTemplates(compile_template(name), compile_template("word")) for name in columns]
+    rule = FewshotRule(FewshotSampler.FIRST_N, num_fewshot=1)
+    scoring = TaskScoring(OutputType.GENERATE_UNTIL, ())
+    task = TaskDefinition("words", "1", rows, pool, text, scoring, rule, shown)
+    opened = open_task(task, CodedRows(RowsInMemory({"test": ROWS[:2]}), runner))
+    assert [sample.prompt.as_text for sample in opened.samples] == [
+        "Shown word 1 word 1\n\nSay word 0",
+        "Shown word 0 word 0\n\nSay word 1",
+    ]
+    assert opened.fewshot_provenance is None
 
 
 def test_tasks_do_not_see_each_other(runner: BubblewrapCode) -> None:

@@ -20,6 +20,8 @@ from services.common.sandboxes.task_code.inside.modules import TaskFiles
 from services.common.sandboxes.task_code.inside.scoring import scoring_functions
 
 PROCESS_DOCS = "process_docs"
+# Gives the rows without being given any.
+SAMPLES = "samples"
 # As many rows are asked in one process, which is a copy of the one that imported the code: nothing that a
 # function keeps reaches rows beyond.
 BATCH_ROWS = 1024
@@ -57,8 +59,9 @@ class Program:
         is_scoring: bool = False,
     ) -> None:
         self._is_scoring = is_scoring
-        self._process_docs = functions.get(PROCESS_DOCS)
-        self._functions = {key: each for key, each in functions.items() if key != PROCESS_DOCS}
+        self._maker = next((key for key in (SAMPLES, PROCESS_DOCS) if key in functions), "")
+        self._make = functions.get(self._maker)
+        self._functions = {key: each for key, each in functions.items() if key != self._maker}
         self._output = output
         self._folder = folder
         # Seeding takes as long as a short function.
@@ -66,7 +69,7 @@ class Program:
 
     def run(self, rows: Iterator[Row]) -> None:
         count = 0
-        given = iter(self._processed(list(rows))) if self._process_docs else rows
+        given = iter(self._made_rows(self._make, list(rows))) if self._make else rows
         # A look for garbage would write to all rows, and so make a copy of each in each process.
         gc.disable()
         gc.freeze()
@@ -87,15 +90,14 @@ class Program:
         self._output.flush()
         os._exit(_FAILED)
 
-    def _processed(self, rows: list[Row]) -> Iterable[Row]:
-        assert self._process_docs is not None
+    def _made_rows(self, make: Callable[..., Any], rows: list[Row]) -> Iterable[Row]:
         try:
-            made = self._process_docs(Dataset(rows))
+            made = make() if self._maker == SAMPLES else make(Dataset(rows))
             # Room for copies, unless they are these rows or are made of them while they are read.
             del rows
             return list(made)
         except BaseException as error:
-            raise Failed(PROCESS_DOCS, -1) from error
+            raise Failed(self._maker, -1) from error
 
     def _in_copy(self, ask: Callable[[list[Row], int], None], batch: list[Row], start: int) -> None:
         """In a copy of this process, so that what the functions keep is gone afterwards."""
@@ -115,12 +117,12 @@ class Program:
     def _ask(self, batch: list[Row], start: int) -> None:
         for number, row in enumerate(batch, start):
             if not isinstance(row, Mapping):
-                raise Failed(PROCESS_DOCS, number) from TypeError("a row is no dict")
-            line: Row = {"row": dict(row)} if self._process_docs else {}
+                raise Failed(self._maker, number) from TypeError("a row is no dict")
+            line: Row = {"row": dict(row)} if self._make else {}
             try:
                 kept = json.dumps(line, default=_plain)
             except (TypeError, ValueError) as error:
-                raise Failed(PROCESS_DOCS, number) from error
+                raise Failed(self._maker, number) from error
             made = self._made(row, number)
             self._output.write(f'{kept[:-1]}{", " if line else ""}"made": {made}}}\n'.encode())
             if self._is_scoring:

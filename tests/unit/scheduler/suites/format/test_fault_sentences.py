@@ -43,11 +43,11 @@ def test_a_filter_that_takes_no_pattern_is_reported_so() -> None:
     assert key == "filter_list.0.filter.0.regex_pattern"
 
 
-def test_examples_in_other_words_are_reported_to_be_none_of_ours() -> None:
-    found = faults_of(f"{LM_EVAL}fewshot_config: {{sampler: first_n, doc_to_text: other}}\n")
-    assert [(key, problem) for _, _, key, problem in found] == [
-        ("fewshot_config.doc_to_text", "examples are written as the question is")
-    ]
+def test_a_template_of_examples_is_reported_at_its_key() -> None:
+    found = faults_of(f"{LM_EVAL}fewshot_config: {{sampler: first_n, doc_to_text: '{{{{ x'}}\n")
+    [(key, problem)] = [(key, problem) for _, _, key, problem in found]
+    assert key == "fewshot_config.doc_to_text"
+    assert problem.startswith("template error: ")
 
 
 def test_a_sentence_ends_once() -> None:

@@ -117,6 +117,23 @@ def test_examples_of_the_file_itself_are_the_pool_unless_a_split_is_named() -> N
     assert (named.fewshot.samples, named.fewshot_rows is not None) == ((), True)
 
 
+def test_examples_may_have_words_of_their_own() -> None:
+    own = "{doc_to_text: '{{thing}}?', doc_to_target: '', target_delimiter: '-', fewshot_delimiter: '+'}"
+    task = task_of(f"{WORDS}num_fewshot: 1\ntraining_split: train\nfewshot_config: {own}\n")
+    assert task.templates.text.source == "Say {{word}}:"
+    assert task.of_examples.templates.text.source == "{{thing}}?"
+    assert task.of_examples.templates.target.source == ""
+    assert task.of_examples.scoring.target_delimiter == "-"
+    assert task.fewshot.delimiter == "+"
+    assert task.generation is not None
+    assert task.generation.until == ("\n\n",)
+
+
+def test_a_text_as_a_flag_of_a_metric_is_true() -> None:
+    task = task_of(f"{WORDS}metric_list: [{{metric: exact_match, ignore_punctuation: 'true - x'}}]\n")
+    assert json.loads(task.scoring.metrics[0].options_json) == {"ignore_punctuation": True}
+
+
 def test_limits_of_tokens_go_by_several_names() -> None:
     options = "generation_kwargs: {max_new_tokens: 5, max_tokens: 7, until: [a], do_sample: false}\n"
     generation = task_of(WORDS + options).generation
@@ -286,7 +303,8 @@ def test_what_is_wrong_with_a_group_is_reported(text: str, line: int, key: str, 
         ("use_prompt: a/b", "use_prompt", "not taken from promptsource"),
         ("dataset_kwargs: {num_proc: 3}", "dataset_kwargs.num_proc", "rows are read without this option"),
         ("description: '{{x}}'", "description", "it cannot be a template"),
-        ("fewshot_config: {doc_to_text: x}", "fewshot_config.doc_to_text", "as the question is"),
+        ("fewshot_config: {sampler: !function utils.Own}", "fewshot_config.sampler", "is executed for"),
+        ("fewshot_config: {doc_to_text: !function a.b}", "fewshot_config.doc_to_text", "a.py is not in"),
         ("recipe: x", "recipe", "lm-evaluation-harness has no such key"),
     ],
 )  # fmt: skip

@@ -61,6 +61,33 @@ def test_examples_are_made_by_the_same_code() -> None:
     assert task.fewshot_rows.code == task.rows.code
 
 
+def test_examples_may_have_code_of_their_own() -> None:
+    own = "fewshot_config: {doc_to_text: !function utils.shown, doc_to_target: word}\n"
+    task = task_of({"suite.yaml": TASK + own, "utils.py": ""})
+    assert task.fewshot_rows is not None
+    assert task.fewshot_rows.code is not None
+    assert [(each.key, each.function) for each in task.fewshot_rows.code.functions] == [
+        ("process_docs", "process"),
+        ("doc_to_text", "shown"),
+    ]
+    assert task.templates.text.source == "!function utils.py:text"
+    assert task.of_examples.templates.text.source == "!function utils.py:shown"
+    assert task.of_examples.templates.target.source == "word"
+
+
+@pytest.mark.parametrize("samples", ["!function utils.samples", "[{word: a}]"])
+def test_examples_of_the_file_are_asked_by_its_code_and_not_processed(samples: str) -> None:
+    task = task_of(
+        {"suite.yaml": f"{TASK}num_fewshot: 1\nfewshot_config: {{samples: {samples}}}\n", "utils.py": ""}
+    )
+    assert task.fewshot_rows is not None
+    assert task.fewshot_rows.is_written
+    assert task.fewshot_rows.samples == (() if "function" in samples else ({"word": "a"},))
+    assert task.fewshot_rows.code is not None
+    keys = [each.key for each in task.fewshot_rows.code.functions]
+    assert keys == (["doc_to_text", "samples"] if "function" in samples else ["doc_to_text"])
+
+
 def test_a_function_is_looked_for_beside_the_file_that_names_it() -> None:
     files = {
         "suite.yaml": "include: own/task.yaml\n",
