@@ -19,8 +19,8 @@ from proctor.stack.servers.postgres_home import find_postgres_home
 from proctor.stack.servers.services import Wiring, child_names, service_children
 from proctor.stack.state import StackLock, StackState, remove_stack_state, write_stack_state
 from proctor.stack.supervision.addresses import UNIX, choose_addresses, free_or_chosen, socket_folder
-from proctor.stack.supervision.child import ChildContext, ChildSpec, Report, SupervisedChild
-from proctor.stack.supervision.process import ChildLogs
+from proctor.stack.supervision.child import ChildContext, ChildSpec, Report, StartProgram, SupervisedChild
+from proctor.stack.supervision.process import ChildLogs, spawn
 from proctor.values.providers.pools_file import PoolsFile
 
 # Workers can still publish while they stop; the stores stop last.
@@ -33,7 +33,9 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class LocalStack:
     """Start it once, from the main thread; `children` fills while it starts."""
 
-    def __init__(self, options: StackOptions, report: Report = print) -> None:
+    def __init__(
+        self, options: StackOptions, report: Report = print, start_program: StartProgram = spawn
+    ) -> None:
         self.options = options
         self.children: dict[str, SupervisedChild] = {}
         self.postgres_dsn = ""
@@ -42,6 +44,7 @@ class LocalStack:
         self.gateway_grpc = ""
         self.environment: dict[str, str] = {}
         self._report = report
+        self._start_program = start_program
         self._phase = "starting"
         self._lock: StackLock | None = None
         self._logs: ChildLogs | None = None
@@ -155,7 +158,8 @@ class LocalStack:
         started = []
         for spec in specs:
             needs = () if spec.name in ("postgres", "nats") else servers
-            context = ChildContext(self._logs.path(spec.name), self._note, self._note_change, needs)
+            log_path = self._logs.path(spec.name)
+            context = ChildContext(log_path, self._note, self._note_change, needs, self._start_program)
             self.children[spec.name] = SupervisedChild(spec, context)
             # The start waits for the first readiness only; the supervisor handles a restart after it.
             started.append(self.children[spec.name].first_ready)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from proctor.stack.supervision.addresses import choose_addresses
 from proctor.stack.supervision.child import ChildContext, SupervisedChild
+from tests.harness.forks.services import start_warm
 from tests.harness.servers import START_SECONDS
 from tests.harness.stack_harness import StackHarness
 
@@ -32,7 +33,8 @@ async def replica(
     program = replace(first.program, environment={**first.program.environment, **own})
     spec = replace(first, name=f"{name} {service}", program=program)
     log_path = stack.stack.options.state_dir / "logs" / f"{name}-{service}.log"
-    child = SupervisedChild(spec, ChildContext(log_path, report=lambda _: None, on_change=lambda: None))
+    context = ChildContext(log_path, lambda _: None, lambda: None, start=start_warm)
+    child = SupervisedChild(spec, context)
     try:
         async with asyncio.timeout(START_SECONDS):
             await asyncio.shield(child.first_ready)

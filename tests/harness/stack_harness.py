@@ -16,6 +16,7 @@ from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.providers.pool import Pool, Provider
 from tests.fakes.eventually import eventually
+from tests.harness.forks.services import start_warm
 from tests.harness.keyed_suite import SUITE, write_keyed_suite
 from tests.harness.model_server_process import ModelServerProcess, model_server_process
 from tests.harness.servers import give_cluster
@@ -120,7 +121,7 @@ async def stack_harness(
             gateway_grpc_address="127.0.0.1:0",
             environment=environment,
         )
-        stack = kind(options, report=lambda _: None)
+        stack = kind(options, report=lambda _: None, start_program=start_warm)
         options.state_dir.mkdir()
         home = await give_cluster(options.state_dir, folder / "postgres.log")
         if not home.folder.is_relative_to(options.state_dir):

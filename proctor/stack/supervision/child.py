@@ -9,7 +9,7 @@ from pathlib import Path
 from proctor.stack.errors import ChildFailedToStart
 from proctor.stack.state import ChildState
 from proctor.stack.supervision import process as child_logs
-from proctor.stack.supervision.process import Program, kill_group, spawn, terminate
+from proctor.stack.supervision.process import Program, RunningProcess, kill_group, spawn, terminate
 
 # Applies before the first success. One failure may be chance; three in a row are a wrong setting.
 GIVE_UP_AFTER_FAILURES = 3
@@ -32,6 +32,8 @@ CANCEL_AGAIN_SECONDS = 1.0
 
 Report = Callable[[str], None]
 Probe = Callable[[], Awaitable[bool]]
+# Starts a program that writes to the log of this path, in a session of its own. Raises OSError.
+StartProgram = Callable[[Program, Path], Awaitable[RunningProcess]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class ChildContext:
     report: Report
     on_change: Callable[[], None]
     needs: tuple["SupervisedChild", ...] = ()
+    start: StartProgram = spawn
 
 
 class SupervisedChild:
@@ -84,7 +87,7 @@ class SupervisedChild:
         self.ready = asyncio.Event()
         self.first_ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._context = context
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: RunningProcess | None = None
         self._log_start = 0
         self._fault_looks = FAULT_LOOKS
         self._supervising = asyncio.create_task(self._supervise(), name=f"supervise {spec.name}")
@@ -121,7 +124,7 @@ class SupervisedChild:
             await self._stop_process(self._process)
         self._become("stopped")
 
-    async def _stop_process(self, process: asyncio.subprocess.Process) -> None:
+    async def _stop_process(self, process: RunningProcess) -> None:
         self._become("stopping")
         timeout = self.spec.stop_timeout_seconds
         if not await terminate(process, self.spec.stop_signal, timeout):
@@ -152,7 +155,7 @@ class SupervisedChild:
         self._log_start = child_logs.log_size(self._context.log_path)
         self._become("starting")
         try:
-            self._process = await spawn(self.spec.program, self._context.log_path)
+            self._process = await self._context.start(self.spec.program, self._context.log_path)
         except OSError as error:
             return f"cannot be run ({error})"
         if await self._wait_until_ready(self._process):
@@ -164,7 +167,7 @@ class SupervisedChild:
         self._process = None
         return f"did not answer within {self.spec.ready_timeout_seconds:g} s"
 
-    async def _wait_until_ready(self, process: asyncio.subprocess.Process) -> bool:
+    async def _wait_until_ready(self, process: RunningProcess) -> bool:
         clock = asyncio.get_running_loop().time
         deadline = clock() + self.spec.ready_timeout_seconds
         pause = FIRST_POLL_SECONDS
@@ -199,7 +202,7 @@ class SupervisedChild:
         self._context.report(f"{self.name} {ended}: starting it again")
         return clock() - began
 
-    async def _end_when_faulty(self, process: asyncio.subprocess.Process) -> None:
+    async def _end_when_faulty(self, process: RunningProcess) -> None:
         """Ends the process once a fault stays that another start would mend."""
         found = 0
         while found < self._fault_looks:
@@ -219,7 +222,7 @@ class SupervisedChild:
             self._context.report(f"{self.name} {fault.text}" if fault else f"{self.name} is in order again")
             self._become(state)
 
-    def _end_group(self, dead: asyncio.subprocess.Process) -> int:
+    def _end_group(self, dead: RunningProcess) -> int:
         """Kills the rest of its process group now: the pid, which names the group, may be reused later."""
         kill_group(dead.pid)
         self._process = None

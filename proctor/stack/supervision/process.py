@@ -12,7 +12,7 @@ from asyncio.subprocess import Process
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 # With one older copy each, eight children take at most some 320 MB.
 ROTATE_ABOVE_BYTES = 20 * 1024 * 1024
@@ -90,6 +90,20 @@ class Program:
         return (*shim, str(os.getpid()), str(int(self.death_signal)), self.user or "-", *self.command)
 
 
+class RunningProcess(Protocol):
+    """A process that was started, as asyncio's."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    async def wait(self) -> int: ...
+
+    def send_signal(self, signal: int) -> None: ...
+
+
 async def spawn(program: Program, log_path: Path) -> Process:
     """Starts it in a session of its own.
 
@@ -109,7 +123,7 @@ async def spawn(program: Program, log_path: Path) -> Process:
         )
 
 
-async def terminate(process: Process, stop_signal: signal.Signals, timeout_seconds: float) -> bool:
+async def terminate(process: RunningProcess, stop_signal: signal.Signals, timeout_seconds: float) -> bool:
     """Asks, then kills; either way nothing of the group is left. True when asking was enough."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):

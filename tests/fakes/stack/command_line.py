@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from proctor.stack.supervision.process import Program
-from tests.fakes.stack.forked_commands import ROOT, Finished, forked
+from tests.fakes.stack.forked_commands import Finished, forked
+from tests.harness.forks.server import ROOT
 from tests.harness.processes import output_of
 
 LIMIT_SECONDS = 60.0

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.stack.forked_commands import ROOT, forked
+from tests.fakes.stack.forked_commands import forked
+from tests.harness.forks.server import ROOT
 
 LIMIT_SECONDS = 120.0
 
