@@ -13,6 +13,7 @@ VALUES ?= deploy/helm/proctor/examples/trying-out.yaml
 PREPARED ?=
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 IMAGE_TAG ?= $(VERSION)
+IMAGES ?= gateway scheduler results worker worker-vllm worker-vllm-cpu
 # A folder for JUnit files, one of each of the two runs of `make test`.
 REPORTS ?=
 # The budget of `make test-api`: some 50,000 cases; `make test` tries some for 30 seconds.
@@ -154,11 +155,14 @@ test-cluster: $(VENV)/.installed ## The chart on the cluster of KUBECONFIG: VALU
 test-images: $(VENV)/.installed ## The images, built by buildah without a registry, complete a run; as root, with runc and debootstrap
 	$(BIN)/pytest -q -s tests/e2e/deploy/test_images.py
 
-images: ## Images of all services by Docker, with the tag IMAGE_TAG (default: the version)
-	@for service in gateway scheduler results worker; do \
-		docker build --build-arg SERVICE=$$service --build-arg VERSION="$(VERSION)" --build-arg REVISION="$$(git rev-parse HEAD)" --tag "proctor-$$service:$(IMAGE_TAG)" . || exit 1; \
+images: ## Images by Docker, with the tag IMAGE_TAG (default: the version): IMAGES="gateway scheduler …" (default: all)
+	@for image in $(IMAGES); do \
+		case $$image in \
+			worker-vllm*) set -- --file Dockerfile.vllm --build-arg "VARIANT=$${image#worker-vllm}" ;; \
+			*) set -- --build-arg "SERVICE=$$image" ;; \
+		esac; \
+		docker build "$$@" --build-arg VERSION="$(VERSION)" --build-arg REVISION="$$(git rev-parse HEAD)" --tag "proctor-$$image:$(IMAGE_TAG)" . || exit 1; \
 	done
-	docker build -f Dockerfile.vllm --build-arg VERSION="$(VERSION)" --build-arg REVISION="$$(git rev-parse HEAD)" --tag "proctor-worker-vllm:$(IMAGE_TAG)" .
 
 test-api: $(VENV)/.installed ## Schemathesis over the whole API: EXAMPLES=… per operation and phase, LIMIT_SECONDS=… at most
 	PROCTOR_TEST_API_EXAMPLES=$(EXAMPLES) PROCTOR_TEST_API_SECONDS=$(LIMIT_SECONDS) \

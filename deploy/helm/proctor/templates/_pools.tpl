@@ -35,11 +35,15 @@ PROVIDER_{{ printf "%s_%s" .secretName (.key | default "api-key") | upper | repl
 {{- toYaml (dict "pools" $pools "aliases" .Values.aliases) -}}
 {{- end }}
 
+{{- define "proctor.workerImage" -}}
+{{ .image | default (ternary "worker-vllm" "worker" (eq .engine "vllm")) }}
+{{- end }}
+
 {{/* A pod of a worker. `pool` is the entry in the values, `who` its labels. */}}
 {{- define "proctor.worker" -}}
 {{- $p := .pool -}}
 {{- $root := .root -}}
-{{- $image := printf "worker%s" (ternary "-vllm" "" (eq $p.engine "vllm")) -}}
+{{- $image := include "proctor.workerImage" $p -}}
 {{- $drain := int ($p.drainSeconds | default 120) -}}
 metadata:
   labels: {{ include "proctor.podLabels" (dict "who" .who "own" $p) | nindent 4 }}
@@ -80,7 +84,7 @@ spec:
         {{- with $p.env }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
-      resources: {requests: {cpu: 500m, memory: 1Gi}}
+      resources: {requests: {cpu: 100m, memory: 1Gi}}
       volumeMounts:
         - {name: tmp, mountPath: /tmp}
         - {name: cache, mountPath: /cache}
@@ -213,7 +217,7 @@ spec:
   terminationGracePeriodSeconds: {{ add (int ($p.drainSeconds | default 120)) 30 }}
   containers:
     - name: node
-      image: {{ include "proctor.image" (dict "root" .root "name" "worker-vllm") }}
+      image: {{ include "proctor.image" (dict "root" .root "name" (include "proctor.workerImage" $p)) }}
       {{- include "proctor.container" .root | nindent 6 }}
       command: [sh, -c, "exec ray start --block --address=$LWS_LEADER_ADDRESS:6379"]
       env:
