@@ -47,7 +47,8 @@ _MAX_LOG_CHARACTERS = 100_000
 # It is unpacked by the machine's programs: the task's PATH may name a folder of the agent's.
 # Whatever lies in the place of the reward was there before the tests.
 _WITH_RUNNER = (
-    f'(PATH={DEFAULT_PATH}; tar -x -f - -C "$1" -o && rm -rf -- "$2" && mkdir -p -- "$2") '
+    f'(PATH={DEFAULT_PATH}; if [ -e "$2" ] || [ -L "$2" ]; then rm -rf -- "$2" || exit; fi; '
+    'tar -x -f - -C "$1" -o && mkdir -p -- "$2") '
     '&& shift 2 && exec "$@" </dev/null'
 )
 # Folders that were made for a sandbox cannot be removed themselves.

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import BinaryIO
 
 from services.common.sandboxes.bubblewrap.launcher_client import LauncherClient, Reply
-from services.common.sandboxes.command_files import get_files, put_files
+from services.common.sandboxes.command_files import FILES_SECONDS, PACK, get_files, put_files
 from services.common.sandboxes.errors import CommandRefused, SandboxLost
 from services.common.sandboxes.output import KeptOutput
 from services.common.sandboxes.sandbox import (
@@ -79,18 +79,17 @@ class BubblewrapSandbox:
         return await self.run_into(command, KeptOutput(command.output_bytes))
 
     async def run_into(self, command: Command, kept: KeptOutput) -> CommandResult:
-        started = time.monotonic()
-        reply, is_timed_out = await self._run(command, kept)
-        ended = _ended(reply, is_timed_out=is_timed_out)
-        return CommandResult(
-            reply["exit"], bytes(kept.head), kept.tail, kept.total, ended, time.monotonic() - started
-        )
+        return await self._run(command, kept)
 
     async def put(self, path: str, tar: bytes) -> None:
-        await put_files(self, path, tar)
+        await put_files(self, path, tar, is_there=path in (self._spec.workdir, *self._spec.writable))
 
     async def get(self, path: str, into: BinaryIO, limits: TarLimits) -> None:
-        await get_files(self, path, into, limits, may_be_link=False)
+        async def quick(kept: KeptOutput) -> CommandResult:
+            command = Command(PACK, path, timeout_seconds=FILES_SECONDS)
+            return await self._run(command, kept, is_pack=True)
+
+        await get_files(self, path, into, limits, quick)
 
     async def stop_processes(self) -> None:
         await self._ask({"do": "kill"})
@@ -127,7 +126,9 @@ class BubblewrapSandbox:
         ended = _ended(reply, is_timed_out=is_timed_out)
         return CommandResult(reply["exit"], b"", ended=ended, seconds=time.monotonic() - started)
 
-    async def _run(self, command: Command, kept: KeptOutput) -> tuple[Reply, bool]:
+    async def _run(self, command: Command, kept: KeptOutput, *, is_pack: bool = False) -> CommandResult:
+        """`is_pack`: the output is a tar of the folder `cwd` itself; the words of tar are dropped."""
+        started = time.monotonic()
         with ExitStack() as opened:
             stdin = _sealed(command.stdin)
             opened.callback(os.close, stdin)
@@ -135,9 +136,19 @@ class BubblewrapSandbox:
             reader = PipeReader(reading, kept)
             opened.callback(reader.stop)
             opened.callback(os.close, writing)
-            return await self._start(command, (stdin, writing, writing))
+            errors = writing
+            if is_pack:
+                errors = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
+                opened.callback(os.close, errors)
+            reply, is_timed_out = await self._start(command, (stdin, writing, errors), is_pack=is_pack)
+        ended = _ended(reply, is_timed_out=is_timed_out)
+        return CommandResult(
+            reply["exit"], bytes(kept.head), kept.tail, kept.total, ended, time.monotonic() - started
+        )
 
-    async def _start(self, command: Command, files: tuple[int, int, int]) -> tuple[Reply, bool]:
+    async def _start(
+        self, command: Command, files: tuple[int, int, int], *, is_pack: bool = False
+    ) -> tuple[Reply, bool]:
         """The reply, and whether the command's time was over. A caller that gives up ends the command too."""
         if not command.argv or any("\0" in part for part in (*command.argv, *command.env.values())):
             raise CommandRefused(problem="an argument is missing or has a zero byte.")
@@ -147,6 +158,7 @@ class BubblewrapSandbox:
             "cwd": command.cwd or self._spec.workdir,
             "env": {"PATH": DEFAULT_PATH, "HOME": "/home", "LANG": "C.UTF-8", **command.env},
             "box": self._box,
+            "needs_folder": is_pack,
         }
         if self._is_closed:
             raise SandboxLost(problem="it was closed.")

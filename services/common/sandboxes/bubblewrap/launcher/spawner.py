@@ -5,6 +5,7 @@ is what it starts. It is not in its process namespace: nothing inside sees it or
 """
 
 import array
+import errno
 import json
 import os
 import resource
@@ -31,6 +32,7 @@ _OWN_PROCESSES = 2
 # Python ignores the second, and the launcher the first. What is over RLIMIT_FSIZE stays an error.
 _DEFAULT_SIGNALS = (signal.SIGINT, signal.SIGPIPE)
 _MAX_NAME_CHARACTERS = 1000
+_REQUESTED = ("id", "argv", "cwd", "env", "needs_folder")
 
 Request = dict[str, Any]
 
@@ -44,7 +46,7 @@ class Spawner:
 
     def send(self, request: Request, files: Sequence[int]) -> None:
         """Raises BrokenPipeError where it has ended, and BlockingIOError where it takes no more."""
-        packet = json.dumps({name: request[name] for name in ("id", "argv", "cwd", "env")}).encode()
+        packet = json.dumps({name: request[name] for name in _REQUESTED}).encode()
         self.control.sendmsg([packet], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))])
 
     def ended(self) -> Iterator[tuple[int, int]]:
@@ -136,6 +138,8 @@ def _start(
     name, environment = request["argv"][0], request["env"]
     try:
         os.chdir(os.path.join("/", request["cwd"]))  # noqa: PTH118  # a name inside
+        if request["needs_folder"]:
+            _check_folder(request["cwd"])
         # Programs are searched by the variable of the caller.
         os.environ["PATH"] = environment["PATH"]
         # By vfork: this process's memory is shared until the program begins, and never read, as it is not
@@ -155,6 +159,12 @@ def _start(
         refuse(127 if isinstance(error, FileNotFoundError) else 126)
     else:
         running[os.pidfd_open(process)] = process, request["id"]
+
+
+def _check_folder(name: str) -> None:
+    """Raises PermissionError where it is reached by a link, or cannot be read."""
+    if os.getcwd() != name or not os.access(".", os.R_OK | os.X_OK):  # noqa: PTH109  # no object is needed
+        raise PermissionError(errno.EACCES, "is closed, or a link")
 
 
 def _answer(control: socket.socket, number: int, code: int) -> None:
