@@ -188,6 +188,14 @@ async def test_files_go_in_and_come_out_with_their_modes(sandbox: Sandbox) -> No
     assert read["er/run.sh"].mode == 0o755
 
 
+async def test_files_of_a_folder_that_its_owner_closed_come_out(sandbox: Sandbox) -> None:
+    for mode in ("311", "000"):
+        await sandbox.run(Command(("sh", "-c", f"echo kept > /work/left; chmod {mode} /work"), "/"))
+        with io.BytesIO() as taken:
+            await sandbox.get("/work", taken, TarLimits())
+            assert [file.name for file in read_files(taken, "/work", TarLimits())] == ["left"], mode
+
+
 async def test_files_that_do_not_fit_or_have_no_folder_are_refused(sandbox: Sandbox) -> None:
     with pytest.raises(FilesRefused, match=r"Wrote only|No space left"):
         await sandbox.put("/work", pack({"large": b"x" * (33 * 1024**2)}))
