@@ -67,6 +67,10 @@ def _type_of(schema: Mapping[str, object]) -> str:
             return ", ".join(f"`{word}`" for word in words)
         case {"type": "array", "items": {"format": "regex"}}:
             return "list of regular expressions"
+        case {"type": "array", "items": {"exclusiveMinimum": 0}, "minItems": least, "maxItems": most}:
+            return f"list of {least:,} to {most:,} numbers above 0"
+        case {"type": "object", "minProperties": least, "maxProperties": most}:
+            return f"object of {least:,} to {most:,} labels with numbers from 0 to 1"
         case {"type": "array", "minItems": least, "maxItems": most}:
             return f"list of {least:,} to {most:,} texts"
         case {"format": "regex", "maxLength": most}:

@@ -6,7 +6,14 @@ A new metric is an entry here and a scorer in `services/results/scoring`; `make 
 from collections.abc import Mapping
 
 from proctor.values.metrics.metric import Metric, MetricInput, ScoreKind, Unit
-from proctor.values.metrics.options import AVERAGE, CHOICES, MATCH_OPTIONS, NUMERIC_OPTIONS, REGEX_OPTIONS
+from proctor.values.metrics.options import (
+    AVERAGE,
+    CHOICES,
+    MATCH_OPTIONS,
+    NUMERIC_OPTIONS,
+    REGEX_OPTIONS,
+    VERDICT_OPTIONS,
+)
 
 _CHOICE, _LOGPROBS, _TEXT = (MetricInput.CHOICE,), (MetricInput.LOGPROBS,), (MetricInput.TEXT,)
 _SQUAD = (MetricInput.CHOICE_TEXT, MetricInput.TEXT)
@@ -109,6 +116,13 @@ _OF_TEXTS = (
         ScoreKind.JUDGED,
         options=(CHOICES,),
         unparsed="it names no choice, several, or one in doubt",
+    ),
+    Metric(
+        "verdict",
+        _TEXT,
+        "The score of the label that a judge states at its end, as `Verdict: LABEL` or in JSON.",
+        options=VERDICT_OPTIONS,
+        unparsed="it ends with no label of the scale, or was cut",
     ),
     Metric(
         "squad_em",

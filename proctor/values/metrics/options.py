@@ -1,5 +1,6 @@
 """Options of metrics. A name means the same wherever it stands, and has one schema."""
 
+from proctor.values.judging.scale import MAX_LABEL_CHARACTERS, MAX_LABELS, MAX_QUESTIONS
 from proctor.values.metrics.metric import MetricOption
 from proctor.values.scoring import OutputType
 
@@ -56,4 +57,29 @@ AVERAGE = MetricOption(
     "binary",
     "Over labels: of label 1 only, of all labels alike, of all answers, or by the labels' frequency.",
     OutputType.MULTIPLE_CHOICE,
+)
+VERDICT_OPTIONS = (
+    MetricOption(
+        "labels",
+        {
+            "type": "object",
+            "minProperties": 2,
+            "maxProperties": MAX_LABELS,
+            "propertyNames": {"minLength": 1, "maxLength": MAX_LABEL_CHARACTERS, "pattern": "^[^,]+$"},
+            "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1},
+        },
+        "yes 1, no 0",
+        "The labels of a verdict with their scores.",
+    ),
+    MetricOption(
+        "weights",
+        {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MAX_QUESTIONS,
+            "items": {"type": "number", "exclusiveMinimum": 0},
+        },
+        "one verdict",
+        "Of the questions of a rubric: each has a verdict, and the score is their weighted mean.",
+    ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from proctor.values.judging.scale import scale_of_options
 from proctor.values.metrics.options import MAX_TEXT
 from services.results.scoring.answer_marks import final_answer
 from services.results.scoring.choices.options import options_of
@@ -15,6 +16,7 @@ from services.results.scoring.expressions.written_form import WrittenExpression,
 from services.results.scoring.numbers.stated_number import stated_number
 from services.results.scoring.numbers.written_numbers import WrittenNumber
 from services.results.scoring.score import ScoringImpossible
+from services.results.scoring.stated_verdict import StatedVerdict
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 
 _WITHOUT_CASE = "(?i)"
@@ -215,8 +217,9 @@ class SettledChoice:
 
 
 # `judge` compares an answer with several texts; one match is enough. `check` raises ScoringImpossible for a
-# target with which `judge` would raise it for every answer.
-AnswerRule = FoundText | FoundTarget | SameNumber | SameExpression | SettledChoice
+# target with which `judge` would raise it for every answer. A verdict is read, and compared with nothing.
+ComparingRule = FoundText | FoundTarget | SameNumber | SameExpression | SettledChoice
+AnswerRule = ComparingRule | StatedVerdict
 
 
 def read_rule(name: str, options: MetricOptions, slow_time: SlowTime) -> AnswerRule | None:
@@ -257,9 +260,14 @@ def _choice(options: MetricOptions, _: SlowTime) -> AnswerRule:
     raise ValueError("choices must be a list of texts")
 
 
+def _verdict(options: MetricOptions, _: SlowTime) -> AnswerRule:
+    return StatedVerdict(scale_of_options(options))
+
+
 RULE_READERS: Mapping[str, Callable[[MetricOptions, SlowTime], AnswerRule]] = {
     "regex": _regex,
     "numeric": _numeric,
     "math": _math,
     "choice": _choice,
+    "verdict": _verdict,
 }

@@ -1,0 +1,74 @@
+"""The verdict that a judge states at the end of its text: `Verdict: LABEL`, or JSON with a `verdict`."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proctor.values.judging.fence import without_fenced
+from proctor.values.judging.scale import Scale
+
+# Of its own line: a verdict that is quoted in a sentence, or behind a mark of quotation, is not stated.
+_LINE = re.compile(r"[*_#\s]*(?:(?:my|the)\s+)?(?:final\s+)?verdict\b[*_\s]*[:：=][*_\s]*(.+)", re.IGNORECASE)
+_CODE_MARK = "```"
+_AROUND = " \t\"'`*_.[](){}<>“”"
+
+
+@dataclass(frozen=True, slots=True)
+class StatedVerdict:
+    """Reads the last line of a text, or its JSON, by a scale.
+
+    A verdict inside a quoted text is not read, neither is one of a text that was cut: its end is missing.
+    """
+
+    scale: Scale
+
+    def check(self, targets: Sequence[str]) -> None:
+        """A verdict is compared with no target."""
+
+    def read(self, text: str, *, is_cut: bool = False) -> Sequence[str] | None:
+        """The labels of the verdict: one, or of a rubric one for each question; None where none is stated."""
+        own = without_fenced(text).strip()
+        if is_cut or not own:
+            return None
+        document = _json_of(own)
+        words = _last_line_words(own) if document is None else _document_words(document)
+        labels = [self.scale.label_of(word) for word in self._parts(words)]
+        found = [label for label in labels if label is not None]
+        return found if len(found) == len(labels) == self.scale.verdicts else None
+
+    def _parts(self, words: Sequence[str]) -> Sequence[str]:
+        if self.scale.verdicts > 1 and len(words) == 1:
+            words = words[0].split(",")
+        return [word.strip(_AROUND) for word in words]
+
+
+def _last_line_words(text: str) -> Sequence[str]:
+    found = _LINE.fullmatch(text.rsplit("\n", 1)[-1].strip())
+    return [found[1]] if found else []
+
+
+def _document_words(document: dict[str, object]) -> Sequence[str]:
+    verdict = document.get("verdict")
+    listed = verdict if isinstance(verdict, list) else [verdict]
+    return [str(one).lower() if isinstance(one, bool) else str(one) for one in listed]
+
+
+def _json_of(text: str) -> dict[str, object] | None:
+    """The JSON object that the text is, or that the code block at its end holds; None for other texts."""
+    for candidate in (text, _last_code_block(text)):
+        try:
+            document = json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(document, dict):
+            return document
+    return None
+
+
+def _last_code_block(text: str) -> str:
+    """The code block that the text ends with; "" for other texts."""
+    if not text.endswith(_CODE_MARK):
+        return ""
+    body = text.removesuffix(_CODE_MARK)
+    return body[body.rfind(_CODE_MARK) + len(_CODE_MARK) :].lstrip().removeprefix("json")
