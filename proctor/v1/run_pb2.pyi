@@ -308,8 +308,60 @@ class GenerationParams(_message.Message):
 Global___GenerationParams: _TypeAlias = GenerationParams  # noqa: Y015
 
 @_typing.final
+class Judge(_message.Message):
+    """A judge: the model of the order gives a verdict on each answer of a run that has ended. A verdict is a sample of the judging run, whose
+    rollouts are repetitions of the verdict.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    SCALE_FIELD_NUMBER: _builtins.int
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    IS_CONSTRAINED_FIELD_NUMBER: _builtins.int
+    ROLLOUTS_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """The judged run, a UUID."""
+    prompt: _builtins.str
+    """An installed judge prompt, for example "correctness". Of a run the name of its prompt."""
+    scale: _builtins.str
+    """"yes-no", "1-5" or "labels:good=1,fair=0.5,poor=0"; empty means the scale of the prompt."""
+    document: _builtins.str
+    """A judge prompt as YAML instead of an installed one, at most 32 KiB. Of a run the one that was used; left out of lists."""
+    version: _builtins.str
+    """Version of the prompt, as its document says. Set by the scheduler."""
+    digest: _builtins.str
+    """SHA-256 of the document in hexadecimal digits. Set by the scheduler."""
+    is_constrained: _builtins.bool
+    """Whether the engine is held to the form of the verdict by a JSON schema: where it can. Set by the scheduler."""
+    rollouts: _builtins.int
+    """Rollouts of the judged run: where there are several, verdicts on answers to the same sample are one cluster. Set by the scheduler."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        prompt: _builtins.str = ...,
+        scale: _builtins.str = ...,
+        document: _builtins.str = ...,
+        version: _builtins.str = ...,
+        digest: _builtins.str = ...,
+        is_constrained: _builtins.bool = ...,
+        rollouts: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "document", b"document", "is_constrained", b"is_constrained", "prompt", b"prompt", "rollouts", b"rollouts", "run_id", b"run_id", "scale", b"scale", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Judge: _TypeAlias = Judge  # noqa: Y015
+
+@_typing.final
 class RunOrder(_message.Message):
-    """Order of a run: one model over one suite or one data set. All of it takes at most 64 KiB as JSON."""
+    """Order of a run: one model over one suite, one data set, or the answers of a run. All of it takes at most 64 KiB as JSON."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -335,6 +387,7 @@ class RunOrder(_message.Message):
     COMPLETION_WINDOW_SECONDS_FIELD_NUMBER: _builtins.int
     REASONING_FIELD_NUMBER: _builtins.int
     ROW_ROLLOUTS_FIELD_NUMBER: _builtins.int
+    JUDGE_FIELD_NUMBER: _builtins.int
     project_id: _builtins.int
     """Project that groups runs, at least 0; 0 means none."""
     suite: _builtins.str
@@ -399,6 +452,10 @@ class RunOrder(_message.Message):
     def row_rollouts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Repetitions of each row, 0 to `rollouts`, where some have fewer; set by orders of rollouts only, and ignored in SubmitRun."""
 
+    @_builtins.property
+    def judge(self) -> Global___Judge:
+        """Judge the answers of a run instead of a suite or a data set."""
+
     def __init__(
         self,
         *,
@@ -424,10 +481,11 @@ class RunOrder(_message.Message):
         completion_window_seconds: _builtins.int | None = ...,
         reasoning: Global___Reasoning.ValueType = ...,
         row_rollouts: _abc.Iterable[_builtins.int] | None = ...,
+        judge: Global___Judge | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "completion_window_seconds", b"completion_window_seconds", "limit", b"limit", "max_cost", b"max_cost", "num_fewshot", b"num_fewshot", "params", b"params", "rollouts", b"rollouts"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "completion_window_seconds", b"completion_window_seconds", "judge", b"judge", "limit", b"limit", "max_cost", b"max_cost", "num_fewshot", b"num_fewshot", "params", b"params", "rollouts", b"rollouts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "base_url", b"base_url", "completion_window_seconds", b"completion_window_seconds", "dataset_id", b"dataset_id", "limit", b"limit", "line_models", b"line_models", "max_cost", b"max_cost", "metrics", b"metrics", "model", b"model", "num_fewshot", b"num_fewshot", "params", b"params", "priority", b"priority", "project_id", b"project_id", "prompt_form", b"prompt_form", "reasoning", b"reasoning", "reuse_answers", b"reuse_answers", "rollouts", b"rollouts", "row_rollouts", b"row_rollouts", "scoring_method", b"scoring_method", "stream_answers", b"stream_answers", "suite", b"suite", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "base_url", b"base_url", "completion_window_seconds", b"completion_window_seconds", "dataset_id", b"dataset_id", "judge", b"judge", "limit", b"limit", "line_models", b"line_models", "max_cost", b"max_cost", "metrics", b"metrics", "model", b"model", "num_fewshot", b"num_fewshot", "params", b"params", "priority", b"priority", "project_id", b"project_id", "prompt_form", b"prompt_form", "reasoning", b"reasoning", "reuse_answers", b"reuse_answers", "rollouts", b"rollouts", "row_rollouts", b"row_rollouts", "scoring_method", b"scoring_method", "stream_answers", b"stream_answers", "suite", b"suite", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__completion_window_seconds: _TypeAlias = _typing.Literal["completion_window_seconds"]  # noqa: Y015
     _WhichOneofArgType__completion_window_seconds: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds"]  # noqa: Y015

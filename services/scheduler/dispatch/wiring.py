@@ -15,9 +15,12 @@ from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.dispatch.nats import NatsShardStream
 from services.scheduler.dispatch.ports import RolloutUse
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
+from services.scheduler.judging.yaml_judge_prompts import YamlJudgePrompts
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.find_tasks import FindTasks
+from services.scheduler.planning.grpc_answers import GrpcAnswers
 from services.scheduler.planning.grpc_results import GrpcRunRecord
+from services.scheduler.planning.open_verdicts import OpenVerdicts
 from services.scheduler.planning.plan_run import PlanRun
 from services.scheduler.planning.postgres import PostgresShards
 from services.scheduler.postgres import Connections
@@ -71,7 +74,7 @@ def make_dispatch(
         connections,
         runs=runs,
         led_runs=led_runs,
-        tasks=_find_tasks(suites, uploads),
+        tasks=_find_tasks(connections, suites, uploads),
         stream=stream,
         record=record,
         unscored=CountUnscored(use=rollout_use, record=record),
@@ -142,12 +145,15 @@ def _driver_context(
     )
 
 
-def _find_tasks(suites: SuiteParts, uploads: UploadParts) -> FindTasks:
+def _find_tasks(connections: Connections, suites: SuiteParts, uploads: UploadParts) -> FindTasks:
     return FindTasks(
         suites=suites.catalogue,
         rows=suites.rows,
         contents=uploads.datasets,
         load_rows=LoadRows(objects=uploads.objects),
+        open_verdicts=OpenVerdicts(
+            prompts=YamlJudgePrompts(), answers=GrpcAnswers(channel=connections.results)
+        ),
     )
 
 

@@ -1,12 +1,14 @@
-"""The tasks of a run that is planned: those of its suite, or the rows of its data set as one task."""
+"""The tasks of a run that is planned: those of its suite, or one of its data set's rows or its verdicts."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
 from proctor.values.scoring import MetricUse, OutputType, TaskGroup, TaskScoring
 from services.common.threads.cancellable_threads import check_cancelled
+from services.scheduler.planning.open_verdicts import OpenVerdicts
+from services.scheduler.planning.task_to_plan import OpenedTask, TasksToPlan, TaskToPlan
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.ports import SuiteCatalogue
@@ -26,55 +28,12 @@ _FILTERS = '[{"name": "none", "filter": [{"function": "remove_whitespace"}]}]'
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedTask:
-    """`samples` are read once, in a thread. `planned` has no place in the run yet, nor a sample set.
-
-    `facts` are what one needs to know to ask the same again.
-    """
-
-    planned: PlannedTask
-    samples: Iterator[RenderedSample]
-    facts: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class TaskToPlan:
-    """`open` blocks, so it is called in a thread.
-
-    All rows of a data set must be scorable, or the run fails before any request; suites may contain
-    unscorable samples. `code`: files of the code that scores.
-    """
-
-    name: str
-    scoring: TaskScoring
-    open: Callable[[], OpenedTask]
-    is_of_dataset: bool = False
-    code: Mapping[str, bytes] = field(default_factory=dict)
-
-    @property
-    def checked_scoring(self) -> TaskScoring | None:
-        """The scoring that each sample is checked against before any is asked."""
-        return self.scoring if self.is_of_dataset and self.scoring.metrics else None
-
-
-@dataclass(frozen=True, slots=True)
-class TasksToPlan:
-    """Tasks in the order asked.
-
-    `groups` are summed up together; `missing` are tasks that were not ordered.
-    """
-
-    tasks: Sequence[TaskToPlan]
-    groups: Sequence[TaskGroup] = ()
-    missing: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class FindTasks:
     suites: SuiteCatalogue
     rows: RowSource
     contents: ContentSource
     load_rows: LoadRows
+    open_verdicts: OpenVerdicts
 
     async def find(self, run: Run) -> TasksToPlan:
         """The tasks of a run. Raises a `SuiteError`, as opening a task and reading its samples may.
@@ -87,6 +46,9 @@ class FindTasks:
             opening = partial(self._open_dataset, named, order.limit)
             task = TaskToPlan(TASK, row_scoring(order.metrics), opening, is_of_dataset=True)
             return TasksToPlan([task], [TaskGroup(order.benchmark, (TASK,))])
+        if order.judge:
+            task = self.open_verdicts.task(order, order.judge)
+            return TasksToPlan([task], [TaskGroup(order.benchmark, (task.name,))])
         suite = await self.suites.suite(run.suite_name)
         ordered = [suite.task(name) for name in order.tasks] or suite.tasks
         names = {task.name for task in ordered}

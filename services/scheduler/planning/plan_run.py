@@ -11,7 +11,7 @@ from proctor.values.scoring import TaskScoring
 from services.common.clock import Clock
 from services.common.threads.cancellable_threads import CancellableThreads
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.planning.find_tasks import FindTasks, TaskToPlan
+from services.scheduler.planning.find_tasks import FindTasks
 from services.scheduler.planning.ports import OpenableRecord, PlanRecord, PlanToOpen, ShardStore, TaskToOpen
 from services.scheduler.planning.shard import (
     MissingSample,
@@ -20,6 +20,7 @@ from services.scheduler.planning.shard import (
     number_shards,
     shards_of_missing,
 )
+from services.scheduler.planning.task_to_plan import TaskToPlan
 from services.scheduler.runs.lifecycle.ports import LedRunStore
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunError
 from services.scheduler.suites.errors import SuiteError

@@ -9,6 +9,7 @@ from services.common.grpc.server import Registration
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket
 from services.scheduler.audit.postgres import PostgresAudit
+from services.scheduler.judging.yaml_judge_prompts import YamlJudgePrompts
 from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import Connections
@@ -79,6 +80,7 @@ def make_runs(
         runs=store,
         suites=suites.catalogue,
         datasets=uploads.datasets,
+        judge_prompts=YamlJudgePrompts(),
         pools=pools.pools,
         controls=controls,
         clock=clock,

@@ -16,8 +16,10 @@ from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShar
 from services.scheduler.dispatch.drive_run import DriveRun
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
+from services.scheduler.judging.yaml_judge_prompts import YamlJudgePrompts
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.find_tasks import FindTasks
+from services.scheduler.planning.open_verdicts import OpenVerdicts
 from services.scheduler.planning.plan_run import PlanRun
 from services.scheduler.planning.ports import OpenableRecord
 from services.scheduler.pricing.price_list import PriceList
@@ -37,6 +39,7 @@ from services.scheduler.uploads.storage.store_parts import LoadRows
 from services.scheduler.workers.model_names import Aliases
 from services.scheduler.workers.worker import Worker
 from tests.fakes.pools import model_pool, provider_pool
+from tests.fakes.scheduler.listed_answers import ListedAnswers
 from tests.fakes.scheduler.memory.queue import InMemoryQueue
 from tests.fakes.scheduler.memory.runs import NO_TERM, InMemoryRuns
 from tests.fakes.scheduler.surroundings import (
@@ -92,6 +95,7 @@ class SchedulerHarness:
     suites: ToyCatalogue = field(default_factory=ToyCatalogue)
     rows: ToyRows = field(default_factory=ToyRows)
     datasets: UploadedContents = field(default_factory=UploadedContents)
+    answers: ListedAnswers = field(default_factory=ListedAnswers)
     aliases: Aliases = field(default_factory=dict)
     rule: CreditRule = CREDIT
     prices: PriceList = field(default_factory=PriceList)
@@ -108,6 +112,7 @@ class SchedulerHarness:
             self.runs,
             self.suites,
             self.datasets,
+            YamlJudgePrompts(),
             pools,
             self.controls,
             self.clock,
@@ -186,7 +191,13 @@ class SchedulerHarness:
             runs=self.runs,
             shards=self.runs,
             record=record,
-            tasks=FindTasks(self.suites, self.rows, self.datasets, LoadRows(self.datasets.objects)),
+            tasks=FindTasks(
+                self.suites,
+                self.rows,
+                self.datasets,
+                LoadRows(self.datasets.objects),
+                OpenVerdicts(YamlJudgePrompts(), self.answers),
+            ),
             proctor_version="0.1.0",
             clock=self.clock,
             registry=self.registry,

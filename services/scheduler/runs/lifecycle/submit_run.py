@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from uuid import UUID
 
 from proctor.values.names.model_name import split_model
 from proctor.values.names.run_labels import RunLabels
@@ -12,8 +13,11 @@ from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
 from services.common.checked_fields import refuse
 from services.common.clock import Clock
-from services.common.errors import InvalidParameter
+from services.common.errors import InvalidParameter, RunNotFound
 from services.common.requests.request_fields import user_problem
+from services.scheduler.judging.errors import RunNotEnded
+from services.scheduler.judging.judge import Judge
+from services.scheduler.judging.ports import JudgePrompts
 from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run
@@ -22,6 +26,7 @@ from services.scheduler.runs.orders.errors import CannotComplete, CannotTruncate
 from services.scheduler.runs.orders.order_rules import first_problem
 from services.scheduler.runs.orders.provider_rules import refuse_unfit
 from services.scheduler.runs.orders.resolve_dataset_order import resolve_dataset_order
+from services.scheduler.runs.orders.resolve_judge_order import resolve_judge
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.code.errors import TaskCodeOff
 from services.scheduler.suites.ports import SuiteCatalogue
@@ -37,6 +42,8 @@ from services.scheduler.workers.model_names import (
     supported_providers,
 )
 
+_MAX_TITLE_CHARACTERS = 255
+
 
 @dataclass(frozen=True, slots=True)
 class Submission:
@@ -51,7 +58,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class _Resolved:
-    """The order as resolved; tasks of a suite in its version, or the name of a data set."""
+    """The order as resolved; tasks of a suite in its version, else the name of what it is over."""
 
     order: RunOrder
     tasks: Sequence[TaskDefinition] = ()
@@ -64,6 +71,7 @@ class SubmitRun:
     runs: RunStore
     suites: SuiteCatalogue
     datasets: ContentSource
+    judge_prompts: JudgePrompts
     pools: Sequence[Pool]
     controls: RunControls
     clock: Clock
@@ -117,12 +125,27 @@ class SubmitRun:
             named = await self.datasets.content(order.dataset_id)
             of_dataset = resolve_dataset_order(order, named.content, self.aliases)
             return _Resolved(of_dataset, dataset_name=named.name)
+        if order.judge:
+            return await self._judging(order, order.judge)
         suite = await self.suites.suite(order.suite)
         # Resolved now, although planning reads the suite again: an unknown task is refused to its user.
         tasks = [suite.task(name) for name in order.tasks] or suite.tasks
         if not self.executes_code:
             _refuse_code(tasks)
         return _Resolved(replace(order, suite=suite.name), tasks, suite.version)
+
+    async def _judging(self, order: RunOrder, judge: Judge) -> _Resolved:
+        """Raises `RunNotEnded` for a run that may still get answers, `RunNotFound`, `InvalidParameter`."""
+        try:
+            judged = await self.runs.get(RunId(str(UUID(judge.run_id))))
+        except ValueError as error:
+            raise RunNotFound(run_id=judge.run_id) from error
+        if not judged.is_closed:
+            raise RunNotEnded(run_id=judged.run_id, state=judged.display_state)
+        named = replace(judge, run_id=judged.run_id, rollouts=judged.order.rollouts)
+        resolved = resolve_judge(named, self.judge_prompts, self._pool(order))
+        title = f"{resolved.prompt} of {judged.order.model} on {judged.dataset_name or judged.suite_name}"
+        return _Resolved(replace(order, judge=resolved), dataset_name=title[:_MAX_TITLE_CHARACTERS])
 
     def _pool(self, order: RunOrder) -> Pool:
         providers = supported_providers(self.pools)

@@ -56,7 +56,12 @@ def first_problem(order: RunOrder) -> Problem | None:
 
 
 def _benchmark_problem(order: RunOrder) -> Problem | None:
-    """An order names a suite or a data set; some fields are for data sets only."""
+    """An order names a suite, a data set or a run to judge; some fields are for data sets only."""
+    if order.judge and (order.suite or order.dataset_id):
+        sentence = "The order judges a run and names a suite or a data set."
+        return Problem("judge", f"{sentence} Leave one of the two out.")
+    if order.judge:
+        return _judge_problem(order)
     if order.suite and order.dataset_id:
         sentence = f"The order names the suite {order.suite} and the data set {order.dataset_id}."
         return Problem("dataset_id", f"{sentence} Leave one of the two out.")
@@ -67,6 +72,19 @@ def _benchmark_problem(order: RunOrder) -> Problem | None:
     if found:
         return Problem(found, f"{found} is only for data sets; a suite defines its own. Leave it out.")
     return None
+
+
+def _judge_problem(order: RunOrder) -> Problem | None:
+    """What is judged is all in the judged run, and how in the judge prompt."""
+    not_taken = {
+        "tasks": order.tasks,
+        "num_fewshot": order.num_fewshot is not None,
+        "scoring_method": order.scoring_method,
+        "metrics": order.metrics,
+        "line_models": order.line_models,
+    }
+    found = next((field for field, value in not_taken.items() if value), None)
+    return Problem(found, f"An order that judges a run has no {found}. Leave it out.") if found else None
 
 
 def _size_problem(order: RunOrder) -> Problem | None:
@@ -90,9 +108,10 @@ def _text_problem(order: RunOrder) -> Problem | None:
         "model": (order.model,),
         "tasks": order.tasks,
         "line_models": order.line_models,
+        "judge": [*asdict(order.judge).values()] if order.judge else (),
         "metrics": [text for use in order.metrics for text in (use.name, use.options_json)],
     }
-    found = (problem for field, values in texts.items() if (problem := nul_problem(field, *values)))
+    found = (problem for field, values in texts.items() if (problem := nul_problem(field, *map(str, values))))
     return next(found, None) or _model_problem(order.model)
 
 

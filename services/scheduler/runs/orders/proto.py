@@ -15,10 +15,14 @@ from services.scheduler.runs.orders.run_order import RunOrder
 ORDER = Codec(RunOrder, run_pb2.RunOrder, unpaired={"parallel_group", "parallel"})
 
 
+def _is_background(order: run_pb2.RunOrder) -> bool:
+    return bool(order.dataset_id) or order.HasField("judge")
+
+
 def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:
     order = run_pb2.RunOrder()
     order.CopyFrom(message)
-    order.priority = order.priority or number_of(default_priority(is_background=bool(order.dataset_id)))
+    order.priority = order.priority or number_of(default_priority(is_background=_is_background(order)))
     order.truncation = order.truncation or number_of(Truncation.NONE)
     order.reasoning = order.reasoning or number_of(Reasoning.SEPARATE)
     if not order.HasField("rollouts"):

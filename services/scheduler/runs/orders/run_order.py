@@ -7,6 +7,7 @@ from proctor.values.generation import GenerationParams
 from proctor.values.names.model_name import provider_of
 from proctor.values.priority import Priority, default_priority
 from proctor.values.scoring import MetricUse, PromptForm, Reasoning, ScoringMethod, Truncation
+from services.scheduler.judging.judge import Judge
 from services.scheduler.suites.suite import Generation
 
 
@@ -15,8 +16,8 @@ class RunOrder:
     """`tasks` empty means all; `limit` takes the first rows of each; what is unset the scheduler chooses.
 
     `max_cost` is in the currency of the price file. `base_url` names a server instead of the pool's own.
-    Either `suite` or `dataset_id` is set; `metrics`, and `line_models`, names by which lines may call the
-    model, are for data sets. The completion window counts from when the run was accepted.
+    One of `suite`, `dataset_id` and `judge` is set; `metrics`, and `line_models`, names by which lines may
+    call the model, are for data sets. The completion window counts from when the run was accepted.
     Orders of rollouts set `parallel_group`, which begins with the user. Of all runs with it, at most
     `parallel` rollouts are in flight. They may set `row_rollouts` too: the rollouts of each row, 0 to
     `rollouts`.
@@ -46,11 +47,12 @@ class RunOrder:
     parallel: int | None = None
     reasoning: Reasoning = Reasoning.SEPARATE
     row_rollouts: tuple[int, ...] = ()
+    judge: Judge | None = None
 
     @property
     def benchmark(self) -> str:
-        """The name that figures are listed and compared by: the suite, or the id of the data set."""
-        return self.suite or self.dataset_id
+        """The name that figures are listed by: the suite, or the id of the data set or of the judged run."""
+        return self.suite or self.dataset_id or (self.judge.run_id if self.judge else "")
 
     @property
     def keeps_reasoning(self) -> bool:

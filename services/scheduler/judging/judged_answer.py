@@ -1,0 +1,77 @@
+"""An answer that is judged, and the sample that asks for a verdict on it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from proctor.values.judging.scale import Scale
+from proctor.values.sample import ChatMessage, Prompt
+from services.scheduler.judging.errors import NoTarget
+from services.scheduler.judging.judge_prompt import JudgePrompt, verdict_schema
+from services.scheduler.suites.errors import InvalidRow
+from services.scheduler.suites.rendering.sample import RenderedSample, digest_of, netstrings
+from services.scheduler.suites.templates.errors import RowFault
+
+DIGEST_FORMAT = "proctor-verdict-1"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAnswer:
+    """An answer of a run with what it was asked. `answer` is without reasoning; `target` "" for none."""
+
+    sample: int
+    rollout: int
+    doc_id: int
+    question: str
+    target: str
+    answer: str
+
+    @property
+    def row_id(self) -> str:
+        return f"{self.sample}.{self.rollout}"
+
+
+@dataclass(frozen=True, slots=True)
+class AskVerdict:
+    """Makes the samples of a judging run. `has_clusters`: a judged sample has several answers."""
+
+    prompt: JudgePrompt
+    scale: Scale
+    is_constrained: bool = False
+    has_clusters: bool = False
+
+    def sample(self, position: int, judged: JudgedAnswer) -> RenderedSample:
+        """Raises `NoTarget`, and `InvalidRow` for an answer that the template cannot be rendered with.
+
+        The digest covers these netstrings: the format's name, the prompt's name and version, the text that
+        is asked, and the parameters.
+        """
+        if self.prompt.needs_target and not judged.target:
+            raise NoTarget(sample=judged.sample, prompt=self.prompt.name)
+        texts = {"question": judged.question, "target": judged.target, "answer": judged.answer}
+        try:
+            text = self.prompt.render(texts, self.scale, is_constrained=self.is_constrained)
+        except RowFault as fault:
+            raise InvalidRow(self.prompt.name, judged.sample, fault.problem, fault.field) from fault
+        params = orjson.dumps(_params(self.scale)) if self.is_constrained else b""
+        names = (DIGEST_FORMAT, self.prompt.name, self.prompt.version)
+        encoded = netstrings((*(name.encode() for name in names), text.encode(), params))
+        document = orjson.dumps({"sample": judged.sample, "rollout": judged.rollout, **texts})
+        return RenderedSample(
+            position=position,
+            doc_id=judged.doc_id,
+            prompt=Prompt(messages=(ChatMessage("user", text),)),
+            digest=digest_of(encoded),
+            cluster=str(judged.sample) if self.has_clusters else "",
+            doc_json=document.decode(),
+            row_id=judged.row_id,
+            params_json=params.decode(),
+            size_bytes=len(encoded),
+            stored_bytes=len(encoded) + len(document),
+        )
+
+
+def _params(scale: Scale) -> Mapping[str, object]:
+    schema = {"name": "verdict", "strict": True, "schema": verdict_schema(scale)}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}

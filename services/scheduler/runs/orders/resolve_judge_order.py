@@ -1,0 +1,50 @@
+"""An order of a judge: its prompt is read, its scale settled, and how the verdict is asked of the engine."""
+
+import hashlib
+from dataclasses import replace
+
+from proctor.values.judging.scale import Scale, read_scale
+from proctor.values.providers.pool import ConstrainedField, Pool
+from services.common.errors import InvalidParameter
+from services.scheduler.judging.judge import Judge
+from services.scheduler.judging.judge_prompt import JudgePrompt
+from services.scheduler.judging.ports import JudgePrompts
+
+# They take a JSON schema for a single row.
+_WITH_SCHEMAS = frozenset({"vllm", "ollama", "gemini"})
+
+
+def resolve_judge(judge: Judge, prompts: JudgePrompts, pool: Pool) -> Judge:
+    """The judge with all of its prompt, so that nothing that changes later changes the run.
+
+    Raises `InvalidParameter`.
+    """
+    document = judge.document or prompts.document(judge.prompt)
+    if document is None:
+        known = ", ".join(prompts.names())
+        sentence = f"There is no judge prompt {judge.prompt!r:.80}. Installed: {known}; or give a document."
+        raise _refusal("prompt", sentence)
+    try:
+        prompt = prompts.read(document)
+    except ValueError as error:
+        raise _refusal("document", f"The judge prompt cannot be read: {error}.") from error
+    resolved = replace(judge, document=document, prompt=prompt.name, scale=judge.scale or prompt.scale)
+    try:
+        scale_of(resolved, prompt)
+    except ValueError as error:
+        raise _refusal("scale", f"The judge cannot be asked so: {error}.") from error
+    digest = hashlib.sha256(document.encode(errors="replace")).hexdigest()
+    return replace(resolved, version=prompt.version, digest=digest, is_constrained=_takes_schemas(pool))
+
+
+def scale_of(judge: Judge, prompt: JudgePrompt) -> Scale:
+    """Raises ValueError for a scale that cannot be read."""
+    return Scale(read_scale(judge.scale).labels, prompt.weights)
+
+
+def _takes_schemas(pool: Pool) -> bool:
+    return pool.engine in _WITH_SCHEMAS or pool.constrained_field is ConstrainedField.RESPONSE_FORMAT
+
+
+def _refusal(field: str, sentence: str) -> InvalidParameter:
+    return InvalidParameter(field=f"order.judge.{field}", sentence=sentence)

@@ -1,0 +1,171 @@
+"""Orders of judges, and the samples that planning makes of a run's answers."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from proctor.values.run import RunId, RunState
+from proctor.values.scoring import MetricUse
+from services.common.errors import InvalidParameter, RunNotFound
+from services.scheduler.judging.errors import RunNotEnded
+from services.scheduler.judging.judge import Judge
+from services.scheduler.judging.judged_answer import JudgedAnswer
+from services.scheduler.planning.grpc_results import facts_to_proto, task_to_proto
+from services.scheduler.planning.ports import TaskToOpen
+from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.suites.rendering.sample import RenderedSample
+from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
+
+CONSTRAINED = "vllm/starter"
+
+
+async def judged_run(harness: SchedulerHarness, answers: int = 7, rollouts: int = 1) -> RunId:
+    run, driver = await harness.start(toy_order(limit=2, rollouts=rollouts))
+    assert (await harness.finish(run.run_id, driver)).state is RunState.COMPLETED
+    harness.answers.by_run[run.run_id] = [
+        JudgedAnswer(at // rollouts, at % rollouts, 100 + at, f"{at}?", f"t{at}", f"a{at}")
+        for at in range(answers)
+    ]
+    return run.run_id
+
+
+def judging(run_id: str, prompt: str = "correctness", **changes: object) -> RunOrder:
+    model = changes.pop("model", toy_order().model)
+    judge = Judge(
+        run_id, prompt, **{name: str(changes.pop(name)) for name in ("scale", "document") if name in changes}
+    )
+    return replace(toy_order(suite="", model=model, judge=judge), **changes)  # type: ignore[arg-type]
+
+
+async def planned(harness: SchedulerHarness, order: RunOrder) -> tuple[Run, list[RenderedSample]]:
+    run, _ = await harness.start(order)
+    await harness.tools.planner.plan(harness.fencing_token, run)
+    [task] = await harness.runs.planned_tasks(run.run_id)
+    return await harness.runs.get(run.run_id), harness.record.sets[task.sample_set_id]
+
+
+async def test_each_answer_becomes_a_sample_of_one_task() -> None:
+    harness = SchedulerHarness()
+    judged = await judged_run(harness)
+    run, samples = await planned(harness, judging(judged, rollouts=2))
+    [task] = await harness.runs.planned_tasks(run.run_id)
+    assert (task.task, task.version, task.sample_count, run.total) == ("correctness", "1", 7, 14)
+    assert task.row_source == f"answers of run {judged}"
+    assert task.generation
+    assert task.generation.temperature == 1.0
+    assert [sample.row_id for sample in samples] == [f"{at}.0" for at in range(7)]
+    assert [sample.doc_id for sample in samples] == [100 + at for at in range(7)]
+    document = {"sample": 3, "rollout": 0, "question": "3?", "target": "t3", "answer": "a3"}
+    assert json.loads(samples[3].doc_json) == document
+    text = samples[3].prompt.messages[0].content
+    assert all(f"\n{part}\n[[end of" in text for part in ("3?", "t3", "a3"))
+    assert not samples[3].params_json
+    assert not samples[3].cluster
+
+
+async def test_a_repeated_planning_makes_the_same_sample_set() -> None:
+    harness = SchedulerHarness()
+    judged = await judged_run(harness)
+    sets = len(harness.record.sets)
+    for _ in range(2):
+        await planned(harness, judging(judged))
+    assert len(harness.record.sets) == sets + 1
+
+
+async def test_answers_to_one_sample_are_a_cluster() -> None:
+    harness = SchedulerHarness()
+    judged = await judged_run(harness, answers=4, rollouts=2)
+    _, samples = await planned(harness, judging(judged))
+    assert [(sample.row_id, sample.cluster) for sample in samples] == [
+        ("0.0", "0"),
+        ("0.1", "0"),
+        ("1.0", "1"),
+        ("1.1", "1"),
+    ]
+
+
+async def test_an_engine_that_takes_schemas_is_held_to_the_form_of_the_verdict() -> None:
+    harness = SchedulerHarness()
+    judged = await judged_run(harness)
+    run, samples = await planned(harness, judging(judged, model=CONSTRAINED, scale="1-3"))
+    assert run.order.judge
+    assert run.order.judge.is_constrained
+    schema = json.loads(samples[0].params_json)["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["verdict"] == {"type": "string", "enum": ["1", "2", "3"]}
+
+
+async def test_the_prompt_its_version_and_the_scale_are_conditions_of_the_run() -> None:
+    harness = SchedulerHarness()
+    judged = await judged_run(harness)
+    run, _ = await planned(harness, judging(judged, scale="1-3"))
+    judge = run.order.judge
+    assert judge
+    assert (judge.prompt, judge.version, judge.scale, len(judge.digest)) == ("correctness", "1", "1-3", 64)
+    assert judge.document.startswith("judge: correctness")
+    found = await harness.tools.planner.tasks.find(run)
+    opened = await harness.tools.planner.threads.run(found.tasks[0].open)
+    message = task_to_proto(TaskToOpen(opened.planned, found.tasks[0].scoring, opened.facts), run)
+    assert message.definition_digest == judge.digest
+    [use] = found.tasks[0].scoring.metrics
+    assert use == MetricUse("verdict", '{"labels": {"1": 0.0, "2": 0.5, "3": 1.0}}')
+    facts = facts_to_proto(run, ())
+    assert (facts.benchmark, facts.dataset_name) == (judged, f"correctness of {run.order.model} on toy")
+
+
+async def test_a_limit_takes_the_first_answers() -> None:
+    harness = SchedulerHarness()
+    _, samples = await planned(harness, judging(await judged_run(harness), limit=4))
+    assert len(samples) == 4
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [([], "ROWS_UNAVAILABLE"), ([JudgedAnswer(0, 0, 0, "q", "", "a")], "NO_TARGETS")],
+)
+async def test_a_run_whose_answers_cannot_be_judged_fails(answers: list[JudgedAnswer], reason: str) -> None:
+    harness = SchedulerHarness()
+    judged = await judged_run(harness)
+    harness.answers.by_run[judged] = answers
+    run, driver = await harness.start(judging(judged))
+    failed = await harness.finish(run.run_id, driver)
+    assert failed.state is RunState.FAILED
+    assert failed.error
+    assert failed.error.reason == reason
+
+
+async def test_a_run_that_goes_on_is_not_judged_yet() -> None:
+    harness = SchedulerHarness()
+    run = await harness.submit(toy_order())
+    with pytest.raises(RunNotEnded) as raised:
+        await harness.submit(judging(run.run_id))
+    assert raised.value.facts == {"run_id": run.run_id, "state": "pending"}
+
+
+@pytest.mark.parametrize("run_id", ["", "x", "7b0a4a57-3f5c-4d9e-9d51-ffffffffffff"])
+async def test_a_run_that_is_not_there_cannot_be_judged(run_id: str) -> None:
+    with pytest.raises(RunNotFound):
+        await SchedulerHarness().submit(judging(run_id))
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"prompt": "none"}, "order.judge.prompt"),
+        ({"scale": "1-99"}, "order.judge.scale"),
+        ({"document": "judge: ["}, "order.judge.document"),
+        ({"suite": "toy"}, "order.judge"),
+        ({"num_fewshot": 0}, "order.num_fewshot"),
+        ({"metrics": (MetricUse("exact_match"),)}, "order.metrics"),
+        ({"tasks": ("say",)}, "order.tasks"),
+    ],
+)
+async def test_an_order_of_a_judge_that_makes_no_sense_is_refused(
+    changes: dict[str, object], field: str
+) -> None:
+    harness = SchedulerHarness()
+    judged = await judged_run(harness)
+    with pytest.raises(InvalidParameter) as raised:
+        await harness.submit(judging(judged, **changes))  # type: ignore[arg-type]
+    assert raised.value.facts["field"] == field
