@@ -29,6 +29,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
     },
     "Evaluate models": {
         "run": "runs.run:run",
+        "judge": "runs.judge:judge",
         "watch": "runs.run:watch",
         "retry": "runs.commands:retry",
         "cancel": "runs.commands:cancel",

@@ -137,6 +137,8 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("POST", f"{BENCHMARKING}/resume/{{job_id}}"): "ResumeRun",
     ("POST", f"{BENCHMARKING}/reclose/{{job_id}}"): "RecloseRun",
     ("POST", f"{BENCHMARKING}/rescore/{{job_id}}"): "RescoreTask",
+    ("POST", f"{BENCHMARKING}/judgements/{{job_id}}"): "SubmitRun",
+    ("GET", f"{BENCHMARKING}/judgements/{{job_id}}"): "GetSummary",
     ("POST", f"{BENCHMARKING}/compare"): "CompareRuns",
     ("POST", f"{BENCHMARKING}/gate"): "GateRun",
     ("GET", f"{BENCHMARKING}/leaderboard"): "GetLeaderboard",

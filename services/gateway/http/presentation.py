@@ -81,8 +81,8 @@ def state_of(worker: scheduler_pb2.WorkerInfo) -> str:
 
 
 def benchmark_of(order: run_pb2.RunOrder) -> str:
-    """The suite of the order, or the id of its data set."""
-    return order.suite or order.dataset_id
+    """The suite of the order, or the id of its data set or of the run that it judges."""
+    return order.suite or order.dataset_id or order.judge.run_id
 
 
 # The fields are compared once for each combination of types, and not for each message.

@@ -2,9 +2,9 @@
 
 `python -m tests.fakes.providers.model_server --port 0` prints {"port": N} once it listens. A chat or a
 completion is answered "The answer is <K>." with the word K after the last `KEY=` of the prompt, in a chat
-with the model's name for WHO; where it is given options, see `choice_answers`, and in a rollout
-`shell_answers`. Echo scoring is a hash of text alone: see `echo_scores`. GET /stats counts; POST /ctl sets
-fault, latency and known continuations.
+with the model's name for WHO; where it is given options, see `choice_answers`, where it judges
+`judge_verdicts`, and in a rollout `shell_answers`. Echo scoring is a hash of text alone: see `echo_scores`.
+GET /stats counts; POST /ctl sets fault, latency and known continuations.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from aiohttp import web
 
 from tests.fakes.providers.choice_answers import constrained_reply, free_reply
 from tests.fakes.providers.echo_scores import echo_logprobs
+from tests.fakes.providers.judge_verdicts import verdict_reply
 from tests.fakes.providers.model_traffic import TrafficByAsker
 from tests.fakes.providers.shell_answers import shell_message
 from tests.fakes.providers.streamed_answers import SSE, openai_body
@@ -131,6 +132,8 @@ SERVER = web.AppKey("SERVER", ModelServer)
 
 
 def answer_text(prompt: str) -> str:
+    if verdict := verdict_reply(prompt):
+        return verdict
     keys = _KEY.findall(prompt)
     if keys:
         return f"The answer is {keys[-1]}."

@@ -23,15 +23,21 @@ _DEFAULTS = frozenset({("truncate", "none"), ("reasoning", "separate")})
 
 # A data set is scored by generation, without examples, whatever its order says.
 _ONLY_OF_SUITES = frozenset({"num_fewshot", "scoring_method"})
+# Verdicts are asked for in one form.
+_ONLY_OF_ANSWERS = frozenset({*_ONLY_OF_SUITES, "prompt_form", "truncate", "reasoning"})
 
 
 def repeating_path(run: run_pb2.Run) -> str:
+    if run.order.HasField("judge"):
+        return f"{BENCHMARKING}/judgements/{run.order.judge.run_id}"
     return f"{DATASET_RUNS if run.order.dataset_id else BENCHMARKING}/run"
 
 
 def repeating_body(run: run_pb2.Run) -> dict[str, Any]:
-    """A `DatasetRunRequest` for a run over a data set, else a `RunRequest`; without what is the default."""
+    """A `DatasetRunRequest`, `JudgeRequest` or `RunRequest`, by what the run is over; without defaults."""
     order = run.order
+    if order.HasField("judge"):
+        return _judging_body(order)
     if order.dataset_id:
         body: dict[str, Any] = {"model_id": order.model, "dataset_id": order.dataset_id}
         body |= {"base_url": order.base_url} if order.base_url else {}
@@ -52,6 +58,22 @@ def repeating_body(run: run_pb2.Run) -> dict[str, Any]:
     params = params_of(order)
     given = {name: value for name, value in named.items() if value}
     return body | {"project_id": order.project_id} | given | options | ({"params": params} if params else {})
+
+
+def _judging_body(order: run_pb2.RunOrder) -> dict[str, Any]:
+    """With the whole judge prompt: the installed one may be another by now."""
+    options = {name: value for name, value in chosen_options(order).items() if name not in _ONLY_OF_ANSWERS}
+    repetitions, params = options.pop("rollouts", None), params_of(order)
+    return {
+        "model_id": order.model,
+        "document": order.judge.document,
+        "scale": order.judge.scale,
+        "project_id": order.project_id,
+        **({"base_url": order.base_url} if order.base_url else {}),
+        **({"repetitions": repetitions} if repetitions else {}),
+        **options,
+        **({"params": params} if params else {}),
+    }
 
 
 def repeated_suite(run: run_pb2.Run) -> str:

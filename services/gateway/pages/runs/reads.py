@@ -178,6 +178,8 @@ async def ordered_tasks(scheduler: Scheduler, run: run_pb2.Run) -> Sequence[str]
     """The names of the tasks that a run will have, before it is planned; none where they are unknown."""
     if run.progress.tasks or run.order.dataset_id:
         return ()
+    if run.order.HasField("judge"):
+        return (run.order.judge.prompt,)
     if run.order.tasks:
         return run.order.tasks
     try:

@@ -45,10 +45,12 @@ def repeated_order(run: run_pb2.Run) -> RepeatedOrder:
 
 
 def form_link(run: run_pb2.Run) -> str:
-    """The address of the form of an order with all of the run's order entered."""
+    """The address of the form of an order with all of the run's order entered; of a judge, the judged run."""
     order = run.order
     params = params_of(order)
     custom = {name: value for name, value in params.items() if name not in NAMES}
+    if order.HasField("judge"):
+        return f"/runs/{order.judge.run_id}#judged"
     benchmark = f"dataset:{order.dataset_id}" if order.dataset_id else f"suite:{repeated_suite(run)}"
     pairs = [("model", order.model), ("benchmark", benchmark)]
     pairs += [(name, "1" if value is True else str(value)) for name, value in chosen_options(order).items()]
@@ -62,8 +64,10 @@ def form_link(run: run_pb2.Run) -> str:
 
 
 def command(run: run_pb2.Run) -> str:
-    """The command line of `proctor run`."""
+    """The command line of `proctor run`, or of `proctor judge`."""
     order = run.order
+    if order.HasField("judge"):
+        return _judge_command(order)
     words = ["proctor", "run", "--model", order.model]
     words += ["--dataset", order.dataset_id] if order.dataset_id else ["--suite", repeated_suite(run)]
     words += [word for task in order.tasks for word in ("--task", task)]
@@ -71,6 +75,16 @@ def command(run: run_pb2.Run) -> str:
     words += [word for name in order.line_models for word in ("--line-model", name)]
     words += [*_option_words(chosen_options(order))]
     words += ["--completion-window", window] if (window := window_text(order)) else []
+    words += ["--base-url", order.base_url] if order.base_url else []
+    words += ["--project", str(order.project_id)] if order.project_id else []
+    return shlex.join([*words, *_param_words(params_of(order))])
+
+
+def _judge_command(order: run_pb2.RunOrder) -> str:
+    judge = order.judge
+    words = ["proctor", "judge", judge.run_id, "--model", order.model, "--prompt", judge.prompt]
+    words += ["--scale", judge.scale, "--repetitions", str(max(1, order.rollouts))]
+    words += ["--limit", str(order.limit)] if order.HasField("limit") else []
     words += ["--base-url", order.base_url] if order.base_url else []
     words += ["--project", str(order.project_id)] if order.project_id else []
     return shlex.join([*words, *_param_words(params_of(order))])
@@ -114,6 +128,9 @@ def parameters_of(run: run_pb2.Run, leaving_out: Collection[str] = frozenset()) 
             yield LABELS[name], _in_words(value)
     if order.tasks:
         yield LABELS["tasks"], ", ".join(order.tasks)
+    if order.HasField("judge"):
+        yield "Judge prompt", f"{order.judge.prompt}, version {order.judge.version}"
+        yield "Scale", order.judge.scale
     if order.project_id and "project_id" not in leaving_out:
         yield LABELS["project_id"], str(order.project_id)
     for name, text in (

@@ -30,6 +30,7 @@ from services.gateway.pages.live.part import push
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs.columns import COOKIE
 from services.gateway.pages.runs.figures_view import FiguresView, figures_view
+from services.gateway.pages.runs.judged_by import JudgedByRow, judged_by_rows
 from services.gateway.pages.runs.labels import LabelsView, labels_view
 from services.gateway.pages.runs.live import LiveRuns, Point
 from services.gateway.pages.runs.reads import RunFilters, ordered_tasks, run_list
@@ -46,7 +47,8 @@ router = APIRouter(prefix="/runs", include_in_schema=False)
 class RunView:
     """A run; `has_rollouts`: agents work on its tasks; `ask` is the action that its page asks about.
 
-    `scored_by` is the way in which choices were scored, where the order left it open.
+    `scored_by` is the way in which choices were scored, where the order left it open. `judge` is set where
+    the run judges another; `judged_by` are the newest of the `judges` that judge this one.
     """
 
     live: LiveView
@@ -59,6 +61,9 @@ class RunView:
     points: Sequence[Point]
     every: str
     ask: str
+    judge: run_pb2.Judge | None
+    judged_by: Sequence[JudgedByRow]
+    judges: int
 
 
 async def _backends(
@@ -108,6 +113,10 @@ async def show_run(
     run, summary, workers = await asyncio.gather(
         scheduler.run(job_id), results.summary(job_id), _workers(scheduler)
     )
+    # Only a run that has ended can be judged.
+    judged_by, judges = (
+        await judged_by_rows(scheduler, results, job_id) if run.state in FINAL_NUMBERS else ((), 0)
+    )
     view = RunView(
         live=live_view(run, summary, workers, now, await ordered_tasks(scheduler, run)),
         labels=labels_view(run, may_change=page.caller.may_change(run.user)),
@@ -119,6 +128,9 @@ async def show_run(
         points=live_runs.points(job_id),
         every=query.every if query.every in _EVERY else "",
         ask=query.ask,
+        judge=run.order.judge if run.order.HasField("judge") else None,
+        judged_by=judged_by,
+        judges=judges,
     )
     return page.show("runs/run", view, part="runs/live_part")
 

@@ -1,0 +1,100 @@
+"""`proctor judge`: a model judges the answers of a run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proctor.cli.gateway import Session
+from proctor.cli.options import RunIdArgument
+from proctor.cli.render.words import option_value
+from proctor.cli.runs.order import PRIORITY_HELP
+from proctor.cli.runs.run import submit_and_follow
+from proctor.client.errors import Refused
+from proctor.exit_codes import ExitCode
+from proctor.v1 import run_pb2
+from proctor.wire.well_known import unless_empty
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """Options: each field is one."""
+
+    model: Annotated[str, typer.Option(help="The judge: provider/name, such as vllm/starter.")]
+    prompt: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="correctness, helpfulness, faithfulness, refusal, style, safety, or a YAML file of yours.",
+        ),
+    ]
+    scale: Annotated[
+        str, typer.Option(help="yes-no | 1-5 | labels:good=1,fair=0.5,poor=0; default: that of the prompt.")
+    ] = ""
+    repetitions: Annotated[int | None, typer.Option(help="Verdicts on each answer.")] = None
+    limit: Annotated[int | None, typer.Option(help="First N answers.")] = None
+    project: Annotated[
+        int | None, typer.Option(help="Number of the project; default: that of the judged run.")
+    ] = None
+    priority: Annotated[str, typer.Option(help=PRIORITY_HELP)] = ""
+    temperature: Annotated[
+        float | None, typer.Option(help="0 to 2; default: 0, or 1 with several repetitions.")
+    ] = None
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Maximum number of tokens of a verdict with its reasons.")
+    ] = None
+    max_cost: Annotated[float | None, typer.Option(help="The run fails when its tokens cost this much.")] = (
+        None
+    )
+    reuse_answers: Annotated[
+        bool, typer.Option("--reuse-answers", help="Use stored verdicts of earlier runs.")
+    ] = False
+    base_url: Annotated[
+        str, typer.Option(help="Send requests to this server; an operator has to allow it.")
+    ] = ""
+    name: Annotated[str, typer.Option(help="A name for the run, by which people find it.")] = ""
+
+
+async def judge(
+    session: Session,
+    run_id: RunIdArgument,
+    options: JudgeOptions,
+    *,
+    waits: Annotated[
+        bool, typer.Option("--wait/--detach", help="Follow it to its end, or print its id and let it go on.")
+    ] = True,
+) -> ExitCode:
+    """Judge the answers of a run by a model: its verdicts are a run of their own, with its figure."""
+    order = _order(run_id, options)
+    if options.project is None:
+        order.project_id = (await session.client.run(run_id)).order.project_id
+    labels = run_pb2.RunLabels(name=options.name)
+    return await submit_and_follow(session, order, labels=labels, is_detached=not waits)
+
+
+def _order(run_id: str, options: JudgeOptions) -> run_pb2.RunOrder:
+    params = run_pb2.GenerationParams(temperature=options.temperature, max_tokens=options.max_tokens)
+    return run_pb2.RunOrder(
+        model=options.model,
+        base_url=options.base_url,
+        project_id=options.project,
+        judge=_judge(run_id, options),
+        rollouts=options.repetitions,
+        limit=options.limit,
+        priority=option_value(run_pb2.Priority, options.priority, "--priority"),
+        params=unless_empty(params),
+        max_cost=options.max_cost,
+        reuse_answers=options.reuse_answers,
+    )
+
+
+def _judge(run_id: str, options: JudgeOptions) -> run_pb2.Judge:
+    """A prompt with a suffix or a folder in its name is a file."""
+    path = Path(options.prompt)
+    if not path.suffix and path.name == options.prompt:
+        return run_pb2.Judge(run_id=run_id, prompt=options.prompt, scale=options.scale)
+    try:
+        return run_pb2.Judge(run_id=run_id, document=path.read_text("utf-8"), scale=options.scale)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"The judge prompt {path} cannot be read: {error}.") from error

@@ -1,0 +1,175 @@
+"""Judges of a run's answers: orders of judging runs, and those that there are with their figures."""
+
+import asyncio
+from collections.abc import Sequence
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from proctor.v1 import run_pb2, summary_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.values.priority import Priority, default_priority
+from proctor.values.usage import TokenUsage
+from proctor.wire.enums import number_of, word_of
+from services.gateway.api.dataset_runs.requests import ModelName
+from services.gateway.api.runs.job import task_figures
+from services.gateway.api.runs.labels import LabelsGiven
+from services.gateway.api.runs.requests import (
+    BaseUrlField,
+    MaxCost,
+    Params,
+    ReuseAnswers,
+    Rollouts,
+    StreamAnswers,
+)
+from services.gateway.api.runs.routes import duration_text
+from services.gateway.api.runs.schemas import FigureShown, JobStarted
+from services.gateway.auth.identity import User
+from services.gateway.auth.request_ids import RequestId
+from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
+from services.gateway.http.parameters import Count, JobId, Text
+from services.gateway.http.paths import BENCHMARKING
+from services.gateway.http.presentation import optional, present
+from services.gateway.http.problem import problems
+
+# The newest ones; a list of runs by benchmark has all.
+_SHOWN = 20
+_MAX_DOCUMENT_CHARACTERS = 32 * 1024
+
+router = APIRouter(prefix=BENCHMARKING, tags=["judges"])
+
+
+class JudgeRequest(LabelsGiven):
+    """An order: a model judges the answers of a job that has ended."""
+
+    model_id: ModelName = Field(
+        description='The judge: "provider/name", or an alias from the pools file', examples=["vllm/starter"]
+    )
+    prompt: Text = Field(
+        default="", max_length=64, description="An installed judge prompt", examples=["correctness"]
+    )
+    document: Text = Field(
+        default="", max_length=_MAX_DOCUMENT_CHARACTERS, description="A judge prompt as YAML instead"
+    )
+    scale: Text = Field(
+        default="",
+        max_length=2000,
+        description='"yes-no", "1-5" or "labels:good=1,fair=0.5,poor=0"; that of the prompt if unset',
+    )
+    repetitions: Rollouts = Field(default=None, description="Verdicts on each answer")
+    limit: Count = Field(default=None, description="First N answers")
+    params: Params | None = None
+    priority: Priority | None = Field(
+        default=None, description=f"{default_priority(is_background=True)} if unset"
+    )
+    project_id: int | None = Field(default=None, ge=0, description="That of the judged job if unset")
+    max_cost: MaxCost = None
+    reuse_answers: ReuseAnswers = False
+    stream_answers: StreamAnswers = False
+    base_url: BaseUrlField = ""
+
+    def to_order(self, judged: run_pb2.Run) -> run_pb2.RunOrder:
+        return run_pb2.RunOrder(
+            project_id=judged.order.project_id if self.project_id is None else self.project_id,
+            model=self.model_id,
+            base_url=self.base_url,
+            judge=run_pb2.Judge(
+                run_id=judged.run_id, prompt=self.prompt, document=self.document, scale=self.scale
+            ),
+            rollouts=self.repetitions,
+            limit=self.limit,
+            priority=number_of(self.priority),
+            params=self.params.to_proto() if self.params else None,
+            max_cost=self.max_cost,
+            reuse_answers=self.reuse_answers,
+            stream_answers=self.stream_answers,
+        )
+
+
+class JudgingRunShown(BaseModel):
+    """A judge of a job. Its usage and cost are those of the verdicts alone."""
+
+    job_id: str
+    model_id: str
+    prompt: str
+    version: str
+    scale: str
+    repetitions: int
+    status: str
+    figure: FigureShown | None = Field(description="Mean score of the verdicts, uncalibrated")
+    verdicts: int
+    unparsed_rate: float | None = Field(description="Share of the verdicts; they have no score")
+    failed_rate: float | None = Field(description="Share of the verdicts asked for so far; never scored")
+    usage: TokenUsage
+    cost: float | None = Field(description="Cost of the verdicts; null without a price")
+    currency: str
+
+
+class JudgingRuns(BaseModel):
+    """The newest judges of a job."""
+
+    judged_by: list[JudgingRunShown]
+    total: int
+
+
+@router.post(
+    "/judgements/{job_id}",
+    responses=problems(400, 404, 409, 422, 429, 503),
+    summary="Judge the answers of a job by a model",
+)
+async def judge(
+    scheduler: SchedulerCalls, user: User, job_id: JobId, body: JudgeRequest, request_id: RequestId
+) -> JobStarted:
+    judged = await scheduler.run(job_id)
+    response = await scheduler.runs.SubmitRun(
+        scheduler_pb2.SubmitRunRequest(
+            order=body.to_order(judged), user=user, request_id=request_id, labels=body.labels()
+        )
+    )
+    return present(
+        JobStarted,
+        response,
+        response.run.price,
+        job_id=response.run.run_id,
+        message=f"Judging started: {response.run.dataset_name}",
+        estimated_duration=duration_text(optional(response, "estimated_seconds")),
+    )
+
+
+@router.get("/judgements/{job_id}", responses=problems(404, 422, 503), summary="The judges of a job")
+async def judgements(scheduler: SchedulerCalls, results: ResultsCalls, job_id: JobId) -> JudgingRuns:
+    await scheduler.run(job_id)
+    judged_by, total = await judging_runs(scheduler, results, job_id)
+    return JudgingRuns(judged_by=list(judged_by), total=total)
+
+
+async def judging_runs(
+    scheduler: Scheduler, results: Results, run_id: str
+) -> tuple[Sequence[JudgingRunShown], int]:
+    """The newest judging runs of a run, and how many there are: the judged run is their benchmark."""
+    request = scheduler_pb2.ListRunsRequest(benchmark=run_id, page_size=_SHOWN)
+    found = await scheduler.runs.ListRuns(request)
+    summaries = await asyncio.gather(*(results.summary(run.run_id) for run in found.runs))
+    shown = [judging_run_shown(run, summary) for run, summary in zip(found.runs, summaries, strict=True)]
+    return shown, found.total
+
+
+def judging_run_shown(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> JudgingRunShown:
+    """`summary` is empty before the run is planned."""
+    figures = [figure for task in summary.tasks for figure in task_figures(task).values()]
+    recorded = summary.answered + summary.failed
+    return present(
+        JudgingRunShown,
+        summary,
+        run.order.judge,
+        job_id=run.run_id,
+        model_id=run.order.model,
+        repetitions=max(1, run.order.rollouts),
+        status=word_of(run_pb2.RunState, run.state),
+        figure=figures[0] if figures else None,
+        verdicts=summary.answered,
+        unparsed_rate=summary.unparsed / summary.answered if summary.answered else None,
+        failed_rate=summary.failed / recorded if recorded else None,
+        cost=optional(summary, "cost"),
+        currency=summary.price.currency,
+    )

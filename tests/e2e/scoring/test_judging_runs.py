@@ -1,0 +1,140 @@
+"""A model judges the answers of a run: ordered at every door, recorded once, shown beside what it judges."""
+
+import io
+import json
+from typing import Any
+from uuid import uuid4
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from proctor.client.datasets import Upload
+from proctor.v1 import outcome_pb2, run_pb2
+from proctor.v1 import results_service_pb2 as results_pb2
+from tests.e2e.harness.entry_points import API, http, proctor
+from tests.e2e.harness.run_ends import all_outcomes, completed, ended
+from tests.fakes.providers.judge_verdicts import UNDECIDED
+from tests.harness.stack_harness import MODEL, StackHarness
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+JUDGE = "openai/other"
+COUNT, HARD = 30, 3
+
+
+def row(number: int) -> dict[str, Any]:
+    """Every third target is another one, and the last questions are hard."""
+    hard = f"{UNDECIDED} " if number >= COUNT - HARD else ""
+    target = "elsewhere" if number % 3 == 0 else f"w{number}"
+    return {"id": f"r{number}", "prompt": f"{hard}Say it. KEY=w{number}", "target": target}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def judged(stack: StackHarness) -> str:
+    file = b"".join(json.dumps(row(number)).encode() + b"\n" for number in range(COUNT))
+    dataset = (await stack.client.upload_dataset(Upload(io.BytesIO(file), "rows.jsonl"))).dataset
+    return await completed(stack, run_pb2.RunOrder(dataset_id=dataset.dataset_id, model=MODEL, project_id=7))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def judging(stack: StackHarness, judged: str) -> dict[str, Any]:
+    """What the command line says of a judging run that it has followed."""
+    done = await proctor(stack, f"judge {judged} --model {JUDGE} --prompt correctness --json")
+    assert done.code == 0, done.err
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+async def test_verdicts_are_the_samples_of_a_run(
+    stack: StackHarness, judged: str, judging: dict[str, Any]
+) -> None:
+    run = await stack.client.run(judging["run"]["run_id"])
+    judge = run.order.judge
+    assert (judge.run_id, judge.prompt, judge.version, judge.scale) == (judged, "correctness", "1", "yes-no")
+    assert (run.order.project_id, run.dataset_name) == (7, f"correctness of {MODEL} on rows.jsonl")
+    outcomes = await all_outcomes(stack, run.run_id)
+    assert [outcome.row_id for outcome in outcomes] == [f"{at}.0" for at in range(COUNT)]
+    for number, outcome in enumerate(outcomes):
+        assert f"[[target {outcome.prompt.split('[[target ')[1][:16]}]]" in outcome.prompt
+        if number >= COUNT - HARD:
+            assert outcome.status == outcome_pb2.OUTCOME_STATUS_UNPARSED
+            assert not outcome.scores
+        else:
+            right = number % 3 != 0
+            assert (outcome.prediction, outcome.scores["verdict"]) == ("yes" if right else "no", right)
+            assert "The answer says" in outcome.outcome.answer.text
+    request = results_pb2.GetSummaryRequest(run_id=run.run_id)
+    [task] = (await stack.client.outcomes.GetSummary(request)).summary.tasks
+    assert (task.task, task.answered, task.unparsed, task.failed) == ("correctness", COUNT, HARD, 0)
+    [figure] = task.metrics
+    assert (figure.metric, figure.n) == ("verdict", COUNT - HARD)
+    assert figure.mean == pytest.approx(18 / 27)
+    assert figure.ci_low < figure.mean < figure.ci_high
+
+
+async def test_rest_orders_a_judge_once_and_lists_the_judges(stack: StackHarness, judged: str) -> None:
+    path = f"{API}/judgements/{judged}"
+    body = {"model_id": JUDGE, "prompt": "helpfulness", "scale": "yes-no", "limit": 5, "repetitions": 2}
+    headers = {"Idempotency-Key": str(uuid4())}
+    started = [await http(stack, "POST", path, json=body, headers=headers) for _ in range(2)]
+    assert [answer.status for answer in started] == [200, 200], started[0].body
+    assert started[0].body["job_id"] == started[1].body["job_id"]
+    run = await ended(stack, started[0].body["job_id"])
+    assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
+    assert run.progress.total == 10
+    listed = (await http(stack, "GET", path)).body
+    [own] = [each for each in listed["judged_by"] if each["job_id"] == run.run_id]
+    shown = {name: own[name] for name in ("model_id", "prompt", "scale", "repetitions", "status")}
+    assert shown == {
+        "model_id": JUDGE,
+        "prompt": "helpfulness",
+        "scale": "yes-no",
+        "repetitions": 2,
+        "status": "completed",
+    }
+    assert (own["verdicts"], own["unparsed_rate"], own["failed_rate"]) == (10, 0.0, 0.0)
+    assert own["usage"]["completion_tokens"] == run.progress.usage.completion_tokens > 0
+    job = (await http(stack, "GET", f"{API}/results/{run.run_id}")).body
+    again = await http(stack, "POST", path, json=job["order"])
+    assert again.status == 200, again.body
+
+
+async def test_pages_show_the_judges_and_their_verdicts(
+    stack: StackHarness, judged: str, judging: dict[str, Any]
+) -> None:
+    judging_id = judging["run"]["run_id"]
+    pages = {}
+    async with aiohttp.ClientSession(f"http://{stack.stack.gateway_http}") as session:
+        for path in (f"/runs/{judged}", f"/runs/{judging_id}", f"/runs/{judging_id}/results"):
+            async with session.get(path) as response:
+                assert response.status == 200, await response.text()
+                pages[path] = await response.text()
+    assert f'href="/runs/{judging_id}"' in pages[f"/runs/{judged}"]
+    assert "Judged by" in pages[f"/runs/{judged}"]
+    assert f'href="/runs/{judged}"' in pages[f"/runs/{judging_id}"]
+    assert f"proctor judge {judged} --model {JUDGE} --prompt correctness" in pages[f"/runs/{judging_id}"]
+    assert "The answer says" in pages[f"/runs/{judging_id}/results"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "code"),
+    [
+        ({"prompt": "none"}, 400, "INVALID_PARAMETER"),
+        ({"scale": "1-99"}, 400, "INVALID_PARAMETER"),
+        ({"document": "judge: ["}, 400, "INVALID_PARAMETER"),
+    ],
+)
+async def test_a_judge_that_cannot_be_asked_is_refused(
+    stack: StackHarness, judged: str, changes: dict[str, str], status: int, code: str
+) -> None:
+    body = {"model_id": JUDGE, "prompt": "correctness", **changes}
+    answer = await http(stack, "POST", f"{API}/judgements/{judged}", json=body)
+    assert (answer.status, answer.body["code"]) == (status, code), answer.body
+
+
+async def test_a_run_that_is_not_there_is_not_judged(stack: StackHarness) -> None:
+    answer = await http(
+        stack, "POST", f"{API}/judgements/{uuid4()}", json={"model_id": JUDGE, "prompt": "style"}
+    )
+    assert answer.status == 404

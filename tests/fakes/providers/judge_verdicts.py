@@ -1,0 +1,20 @@
+"""The judge of the tests: gives verdicts by a rule, over what its prompt quotes."""
+
+import re
+
+_QUOTED = re.compile(r"\[\[(question|target|answer) (\w+)\]\]\n(.*?)\n\[\[end of \1 \2\]\]", re.DOTALL)
+UNDECIDED = "HARD"
+
+
+def verdict_reply(prompt: str) -> str | None:
+    """Yes where the answer has the target in it; none where the question is hard. None for other prompts.
+
+    It repeats the answer before its verdict, as judges do.
+    """
+    if "Verdict: LABEL" not in prompt:
+        return None
+    quoted = {name: text for name, _, text in _QUOTED.findall(prompt)}
+    if UNDECIDED in quoted["question"]:
+        return f"The answer says {quoted['answer']!r}. I cannot decide."
+    is_right = quoted["target"] in quoted["answer"]
+    return f"The answer says {quoted['answer']!r}.\nVerdict: {'yes' if is_right else 'no'}"
