@@ -8,19 +8,22 @@ from functools import partial
 
 import pytest
 
+from proctor.v1 import run_pb2
 from tests.chaos.faults.faulted_run import FaultedRun
 from tests.chaos.faults.run_audit import assert_right
 from tests.chaos.faults.stack_faults import kill
 from tests.e2e.harness.entry_points import http
+from tests.e2e.harness.run_ends import all_outcomes, completed, ended
 from tests.fakes.eventually import eventually
 from tests.fakes.thorough_cases import first_cases
-from tests.harness.stack_harness import StackHarness
+from tests.harness.stack_harness import MODEL, StackHarness, keyed_order
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PROCESSES = ("worker", "scheduler", "results", "gateway", "nats", "postgres")
 LIMITS, SUITES = "/api/v1/queue/limits", "/api/v1/suites"
 MAX_REQUESTS = 5
+JUDGING_SECONDS = 240.0
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.75)
 
 
@@ -65,6 +68,31 @@ async def test_run_outlives_a_kill_while_it_is_planned(stack: StackHarness, name
     await eventually(is_being_planned, "the run is being planned")
     await kill(stack, name)
     await assert_right(run)
+
+
+async def test_verdicts_outlive_kills_while_their_samples_are_made(stack: StackHarness) -> None:
+    judged = await completed(stack, keyed_order(), JUDGING_SECONDS)
+    answers = await all_outcomes(stack, judged)
+    judge = run_pb2.Judge(run_id=judged, prompt="correctness")
+    run_id = await stack.submit(run_pb2.RunOrder(model=MODEL, judge=judge))
+    scheduler = stack.stack.child("scheduler")
+
+    async def are_samples_made() -> bool:
+        run = await stack.client.run(run_id)
+        return run.progress.phase == "planning correctness" or run.progress.total > 0
+
+    for _ in range(2):
+        await eventually(scheduler.ready.is_set, "the scheduler is back", JUDGING_SECONDS)
+        await eventually(are_samples_made, "samples are made", JUDGING_SECONDS)
+        await kill(stack, "scheduler")
+    await eventually(scheduler.ready.is_set, "the scheduler is back", JUDGING_SECONDS)
+    run = await ended(stack, run_id, JUDGING_SECONDS)
+    assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
+    assert run.progress.total == len(answers)
+    verdicts = await all_outcomes(stack, run_id)
+    sampled = [(answer.outcome.sample, answer.outcome.rollout) for answer in answers]
+    assert [verdict.row_id for verdict in verdicts] == [f"{sample}.{rollout}" for sample, rollout in sampled]
+    assert {verdict.prediction for verdict in verdicts} == {"yes"}
 
 
 async def test_stopping_a_worker_in_the_middle_asks_nothing_again_but_what_was_open(

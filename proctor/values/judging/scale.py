@@ -12,7 +12,7 @@ _MAX_GRADE = 10
 _FORMS = "write it as yes-no, 1-5, or labels:good=1,fair=0.5,poor=0"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Scale:
     """`labels`: label → score from 0 to 1, in the order in which a judge is shown them.
 

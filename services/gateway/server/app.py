@@ -19,7 +19,6 @@ from services.gateway.api import (
     batches,
     changes,
     exports,
-    judging,
     keys,
     leaderboard,
     models,
@@ -34,6 +33,7 @@ from services.gateway.api.comparisons import routes as comparisons
 from services.gateway.api.dataset_runs import routes as dataset_runs
 from services.gateway.api.datasets import routes as datasets
 from services.gateway.api.files import routes as files
+from services.gateway.api.judging import routes as judging
 from services.gateway.api.runs import labels as run_labels
 from services.gateway.api.runs import routes as runs
 from services.gateway.api.suites import routes as suites

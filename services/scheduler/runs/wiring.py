@@ -89,12 +89,11 @@ def make_runs(
         allowed_base_urls=allowed_base_urls,
         executes_code=suites.executes_code,
     )
-    change = ChangeState(runs=store, controls=controls, clock=clock)
+    change, label = ChangeState(runs=store, controls=controls, clock=clock), LabelRun(runs=store, clock=clock)
     reads = _make_reads(
         connections, store, limits, record, progress=progress, workers=workers, streams=streams
     )
     delete = DeleteRun(runs=store, record=record, artifacts=artifacts, clock=clock)
-    label = LabelRun(runs=store, clock=clock)
     api = _make_api(submit, change, delete, label, reads=reads, suites=suites, workers=workers)
     queue_api = _make_queue_api(connections, reads, limits, rate_limits=rate_limits, streams=streams)
     return RunParts(

@@ -23,6 +23,7 @@ PROMISED = {
     "/api/v1/benchmarking/reclose/{job_id}",
     "/api/v1/benchmarking/results/{job_id}/export",
     "/api/v1/benchmarking/rescore/{job_id}",
+    "/api/v1/benchmarking/judgements/{job_id}",
     "/api/v1/benchmarking/compare",
     "/api/v1/benchmarking/gate",
     "/api/v1/benchmarking/estimate",

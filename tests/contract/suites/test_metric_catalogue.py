@@ -38,6 +38,8 @@ EXAMPLES = {
     "tolerance": 0.1,
     "relative_tolerance": 1,
     "choices": ["yes", "no"],
+    "labels": {"yes": 1, "no": 0},
+    "weights": [1, 2],
 }
 
 

@@ -85,6 +85,7 @@ async def describe_with(stack: StackHarness, known: Known, file: Path) -> None:
         ("ModelConfig", "model"): ["fake"],
         ("DatasetRunRequest", "model_id"): known["model"],
         ("DatasetRunRequest", "dataset_id"): [*known["dataset_id"], *known["file_id"]],
+        ("JudgeRequest", "model_id"): known["model"],
         ("BatchRequest", "input_file_id"): known["file_id"],
         ("RescoreRequest", "task"): known["task"],
     }

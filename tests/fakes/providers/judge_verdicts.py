@@ -7,7 +7,7 @@ UNDECIDED = "HARD"
 
 
 def verdict_reply(prompt: str) -> str | None:
-    """Yes where the answer has the target in it; none where the question is hard. None for other prompts.
+    """Yes where the answer has the target, if any; none where the question is hard. None for other prompts.
 
     It repeats the answer before its verdict, as judges do.
     """
@@ -16,5 +16,5 @@ def verdict_reply(prompt: str) -> str | None:
     quoted = {name: text for name, _, text in _QUOTED.findall(prompt)}
     if UNDECIDED in quoted["question"]:
         return f"The answer says {quoted['answer']!r}. I cannot decide."
-    is_right = quoted["target"] in quoted["answer"]
+    is_right = quoted.get("target", "") in quoted["answer"]
     return f"The answer says {quoted['answer']!r}.\nVerdict: {'yes' if is_right else 'no'}"

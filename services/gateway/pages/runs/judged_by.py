@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from services.gateway.api.judging import JudgingRunShown, judging_runs
+from services.gateway.api.judging.routes import JudgingRunShown, judging_runs
 from services.gateway.backends.calls import Results, Scheduler
 from services.gateway.pages.rows.figure import Figure
 

@@ -31,12 +31,12 @@ async def judged_run(harness: SchedulerHarness, answers: int = 7, rollouts: int 
     return run.run_id
 
 
-def judging(run_id: str, prompt: str = "correctness", **changes: object) -> RunOrder:
-    model = changes.pop("model", toy_order().model)
-    judge = Judge(
-        run_id, prompt, **{name: str(changes.pop(name)) for name in ("scale", "document") if name in changes}
-    )
-    return replace(toy_order(suite="", model=model, judge=judge), **changes)  # type: ignore[arg-type]
+def judging(run_id: str, **changes: object) -> RunOrder:
+    """`changes` are those of the judge, then of the order."""
+    of_judge = {name: str(changes.pop(name)) for name in ("prompt", "scale", "document") if name in changes}
+    judge = Judge(run_id, of_judge.get("prompt", "correctness"), of_judge.get("scale", ""))
+    judge = replace(judge, document=of_judge.get("document", ""))
+    return toy_order(**{"suite": "", "judge": judge, **changes})
 
 
 async def planned(harness: SchedulerHarness, order: RunOrder) -> tuple[Run, list[RenderedSample]]:
@@ -167,5 +167,5 @@ async def test_an_order_of_a_judge_that_makes_no_sense_is_refused(
     harness = SchedulerHarness()
     judged = await judged_run(harness)
     with pytest.raises(InvalidParameter) as raised:
-        await harness.submit(judging(judged, **changes))  # type: ignore[arg-type]
+        await harness.submit(judging(judged, **changes))
     assert raised.value.facts["field"] == field

@@ -27,7 +27,7 @@ from services.gateway.api.runs.schemas import FigureShown, JobStarted
 from services.gateway.auth.identity import User
 from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
-from services.gateway.http.parameters import Count, JobId, Text
+from services.gateway.http.parameters import JSON_INT_MAX, Count, JobId, Text
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import optional, present
 from services.gateway.http.problem import problems
@@ -62,7 +62,9 @@ class JudgeRequest(LabelsGiven):
     priority: Priority | None = Field(
         default=None, description=f"{default_priority(is_background=True)} if unset"
     )
-    project_id: int | None = Field(default=None, ge=0, description="That of the judged job if unset")
+    project_id: int | None = Field(
+        default=None, ge=0, le=JSON_INT_MAX, description="That of the judged job if unset"
+    )
     max_cost: MaxCost = None
     reuse_answers: ReuseAnswers = False
     stream_answers: StreamAnswers = False
@@ -149,8 +151,10 @@ async def judging_runs(
     """The newest judging runs of a run, and how many there are: the judged run is their benchmark."""
     request = scheduler_pb2.ListRunsRequest(benchmark=run_id, page_size=_SHOWN)
     found = await scheduler.runs.ListRuns(request)
-    summaries = await asyncio.gather(*(results.summary(run.run_id) for run in found.runs))
-    shown = [judging_run_shown(run, summary) for run, summary in zip(found.runs, summaries, strict=True)]
+    # A suite may be called as the run is.
+    runs = [run for run in found.runs if run.order.judge.run_id == run_id]
+    summaries = await asyncio.gather(*(results.summary(run.run_id) for run in runs))
+    shown = [judging_run_shown(run, summary) for run, summary in zip(runs, summaries, strict=True)]
     return shown, found.total
 
 
