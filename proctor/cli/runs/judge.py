@@ -78,7 +78,7 @@ def _order(run_id: str, options: JudgeOptions) -> run_pb2.RunOrder:
     return run_pb2.RunOrder(
         model=options.model,
         base_url=options.base_url,
-        project_id=options.project,
+        project_id=options.project or 0,
         judge=_judge(run_id, options),
         rollouts=options.repetitions,
         limit=options.limit,
