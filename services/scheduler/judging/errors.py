@@ -16,5 +16,5 @@ class NoAnswers(SuiteError, kind=ErrorKind.CONFLICT, reason="ROWS_UNAVAILABLE"):
     """Run {run_id} has no answer that could be judged."""
 
 
-class NoTarget(SuiteError, kind=ErrorKind.CONFLICT, reason="NO_TARGETS"):
+class NoTarget(SuiteError, kind=ErrorKind.INVALID, reason="NO_TARGETS"):
     """Sample {sample} has no target, which the judge prompt {prompt} compares with. Take another prompt."""
