@@ -129,9 +129,10 @@ OTHER := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d.%d" % sys.version_
 # Processes, files and time: what a version of Python does in its own way.
 OTHER_TESTS ?= $(addprefix tests/unit/,common stack worker/execution worker/sandboxes worker/verification \
 	scheduler/batches scheduler/rollouts scheduler/suites/rows scheduler/uploads wire)
-# One upload, run, comparison and rollout, on the stack that they share, and a batch.
-whole_flow = tests/e2e/datasets/test_batches.py tests/e2e/datasets/test_dataset_runs.py \
-	tests/e2e/runs/test_rollouts.py
+# One upload by the command line, one run with its comparison, one rollout, on the stack that they share.
+whole_flow = $(addprefix tests/e2e/,$(addprefix datasets/test_dataset_runs.py::test_, \
+	command_line_uploads_once_runs_shows_and_deletes targets_are_scored_ranked_and_compared_by_the_data_set) \
+	runs/test_rollouts.py::test_a_model_works_on_tasks_and_is_judged)
 
 .PHONY: install-python test-python
 install-python: $(OTHER)/.installed
