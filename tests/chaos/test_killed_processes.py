@@ -27,14 +27,16 @@ JUDGING_SECONDS = 240.0
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.75)
 
 
-@first_cases(1, "name", PROCESSES)
+# `make test` kills everything at once.
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", PROCESSES)
 async def test_run_outlives_the_kill_of_a_process(stack: StackHarness, name: str) -> None:
     run = await FaultedRun.start(stack)
     await run.strike_at(0.3, partial(kill, stack, name))
     await assert_right(run)
 
 
-# The seed is in the test's name, so that a failure can be repeated. `make test` kills everything at once.
+# The seed is in the test's name, so that a failure can be repeated.
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_run_outlives_kills_at_random(stack: StackHarness, seed: int) -> None:

@@ -59,7 +59,9 @@ async def test_run_outlives_the_loss_of_a_node(stack: StackHarness) -> None:
     await nodes.bring_back(lost)
 
 
-@pytest.mark.parametrize("node", ["a", *(pytest.param(node, marks=pytest.mark.thorough) for node in "bc")])
+# `make test` loses one with a node.
+@pytest.mark.thorough
+@pytest.mark.parametrize("node", ["a", "b", "c"])
 async def test_run_outlives_the_loss_of_a_server_of_nats(stack: StackHarness, node: str) -> None:
     nodes = nodes_of(stack)
     run = await FaultedRun.start(stack)

@@ -7,10 +7,13 @@ import pytest
 from _pytest.mark import ParameterSet
 
 
-def each_value_once(longer: Collection[str], shorter: Sequence[str]) -> list[ParameterSet]:
-    """All pairs; those are thorough whose two values occur in others."""
+def each_value_once(longer: Collection[str], shorter: Sequence[str], *, step: int = 1) -> list[ParameterSet]:
+    """All pairs; those are thorough whose two values occur in others.
+
+    `step`: of longer values that are sorted by kind, those between are thorough too.
+    """
     return [
-        _case(first, second, is_thorough=number % len(shorter) != place)
+        _case(first, second, is_thorough=number % step > 0 or number // step % len(shorter) != place)
         for number, first in enumerate(longer)
         for place, second in enumerate(shorter)
     ]

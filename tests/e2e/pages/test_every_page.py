@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.pages.conftest import Site
+from tests.fakes.thorough_cases import every_third
 from tests.harness.browser import Look, tab
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -62,7 +63,7 @@ NOT_THERE = {
 @pytest.mark.parametrize(
     "widths", [FEW_WIDTHS, pytest.param(WIDTHS, marks=pytest.mark.thorough)], ids=["few", "every"]
 )
-@pytest.mark.parametrize("name", [*PAGES, *NOT_THERE])
+@pytest.mark.parametrize("name", [*PAGES, *every_third(NOT_THERE)])
 async def test_page_fits_every_width(site: Site, name: str, widths: Sequence[int]) -> None:
     first, second = site.runs
     path = (PAGES | NOT_THERE)[name].format(run=first, other=second)

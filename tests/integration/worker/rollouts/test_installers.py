@@ -17,6 +17,7 @@ from services.worker.rollouts.execute_rollout import ExecuteRollout
 from services.worker.verification.bundles import LeftFiles, inflated
 from services.worker.verification.file_wheels import FileWheels
 from services.worker.verification.verifier_result import VerifierResult
+from tests.fakes.thorough_cases import every_third, first_cases
 from tests.harness.rollout_tasks import RIGHT, harbor_folder, opened_rollouts, read_task, write
 
 TEST = "/tests/test_twice.py"
@@ -74,7 +75,7 @@ def right_folder(folder: Path, test: str) -> Path:
     return write(harbor_folder(folder, test=test), {"environment/doubling.py": RIGHT})
 
 
-@pytest.mark.parametrize("way", INSTALLERS)
+@pytest.mark.parametrize("way", every_third(INSTALLERS))
 async def test_what_is_there_is_installed(rollouts: ExecuteRollout, tmp_path: Path, way: str) -> None:
     result = await judged(rollouts, right_folder(tmp_path / "a", INSTALLERS[way]))
     assert result.score == 1.0, result.log
@@ -108,7 +109,7 @@ async def test_scripts_with_the_lines_of_another_system_run(rollouts: ExecuteRol
     assert (await judged(rollouts, folder)).score == 1.0
 
 
-@pytest.mark.parametrize("line", REFUSED)
+@pytest.mark.parametrize("line", every_third(REFUSED))
 async def test_what_is_not_there_gives_no_score(rollouts: ExecuteRollout, tmp_path: Path, line: str) -> None:
     with pytest.raises(VerifierFailed, match=line):
         await judged(rollouts, right_folder(tmp_path / "a", REFUSED[line]))
@@ -126,7 +127,8 @@ def wheel(folder: Path, name: str, *, requires: str = "", version: str = "1.5") 
         files.writestr(f"{info}/entry_points.txt", f"[console_scripts]\n{name} = {name}:main\n")
 
 
-@pytest.mark.parametrize(
+@first_cases(
+    2,
     "install",
     ["pip install 'first~=1.0'", "uv pip install --system first", "uvx first", "uvx --from first second"],
 )

@@ -17,7 +17,7 @@ from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExec
 from services.worker.rollouts.rollout_result import RolloutResult
 from services.worker.verification.pytest_request import PytestRequest
 from services.worker.verification.pytest_runner import RUNNER, pytest_runner
-from tests.fakes.thorough_cases import every_third, first_cases
+from tests.fakes.thorough_cases import each_value_once, every_third, first_cases
 from tests.harness.rollout_tasks import SOLVE, WRONG, opened_rollouts, read_task, write
 
 SCRIPT = """from doubling import twice
@@ -246,8 +246,9 @@ NAMESAKES: Mapping[str, tuple[str, Mapping[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", NAMESAKES)
-@pytest.mark.parametrize("module", ["helpers.py", "helpers/__init__.py"])
+@pytest.mark.parametrize(
+    ("name", "module"), each_value_once(NAMESAKES, ("helpers.py", "helpers/__init__.py"))
+)
 async def test_a_module_of_the_solution_may_have_the_name_of_a_helper(
     rollouts: ExecuteRollout, tmp_path: Path, name: str, module: str
 ) -> None:

@@ -106,7 +106,7 @@ def test_the_interval_of_a_mean_covers_it(count: int) -> None:
     assert 0.93 <= drawn <= 0.97
 
 
-@pytest.mark.parametrize("clusters", [40, 150])
+@first_cases(1, "clusters", [40, 150])
 @first_cases(2, "likeness", [0.05, 0.3, 0.7])
 @first_cases(1, "share", [0.5, 0.8])
 def test_the_interval_of_a_clustered_share_covers_it(clusters: int, likeness: float, share: float) -> None:
