@@ -98,6 +98,14 @@ def template(setting: Setting, version: str = NEWEST) -> str:
     )
 
 
+def install_on(server: str, setting: Setting, version: str = NEWEST) -> str:
+    """What an install by the API server of that address would make. It is asked for its kinds and objects."""
+    command = ("install", setting.name, str(CHART), "--namespace", setting.namespace)
+    return _helm(
+        version, command, (*_values(setting), "--dry-run=server", "--kube-apiserver", server), setting
+    )
+
+
 def lint(setting: Setting, version: str = NEWEST) -> str:
     given = (*_values(setting), "--kube-version", setting.kubernetes)
     return _helm(version, ("lint", "--strict", str(CHART), "--set", "requireKinds=false"), given, setting)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness.helm import EXAMPLES, HelmRefused, Setting, render
+from tests.fakes.bare_api_server import bare_api_server
+from tests.harness.helm import EXAMPLES, HelmRefused, Setting, install_on, render
 
 REMOTE: dict[str, Any] = {
     "name": "remote",
@@ -173,6 +174,13 @@ def test_values_of_a_wrong_form_are_refused_by_name(values: Mapping[str, Any], p
 )
 def test_kinds_that_the_cluster_lacks_are_named(values: Mapping[str, Any], sentence: str) -> None:
     assert re.search(sentence, refusal(values, kinds=()))
+
+
+def test_kind_that_a_cluster_lacks_is_named_although_a_lookup_of_it_fails() -> None:
+    """A rendering without a cluster looks nothing up."""
+    with bare_api_server() as address, pytest.raises(HelmRefused) as refused:
+        install_on(address, Setting((EXAMPLES["many-pools"],)))
+    assert "pools[].nodes needs LeaderWorkerSet in the cluster" in str(refused.value)
 
 
 def test_cluster_that_is_too_old_is_refused() -> None:

@@ -195,8 +195,12 @@ spec:
 {{/* Under an autoscaler an upgrade keeps what runs; a new Deployment starts with the fewest. */}}
 {{- define "proctor.workerReplicas" -}}
 {{- if not .root.Values.omitReplicas -}}
-{{- $there := lookup .apiVersion .kind .root.Release.Namespace .name -}}
-{{- if and .root.Values.keda.enabled $there -}}
+{{- $there := dict -}}
+{{- /* A lookup fails for a kind that the cluster lacks, and the check of kinds says it in a sentence. */ -}}
+{{- if and .root.Values.keda.enabled (.root.Capabilities.APIVersions.Has .apiVersion) }}
+{{- $there = lookup .apiVersion .kind .root.Release.Namespace .name -}}
+{{- end -}}
+{{- if $there -}}
 replicas: {{ $there.spec.replicas }}
 {{- else -}}
 replicas: {{ .pool.min | default 0 }}
