@@ -323,6 +323,7 @@ class Judge(_message.Message):
     DIGEST_FIELD_NUMBER: _builtins.int
     IS_CONSTRAINED_FIELD_NUMBER: _builtins.int
     ROLLOUTS_FIELD_NUMBER: _builtins.int
+    AGAINST_RUN_ID_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The judged run, a UUID."""
     prompt: _builtins.str
@@ -339,6 +340,10 @@ class Judge(_message.Message):
     """Whether the engine is held to the form of the verdict by a JSON schema: where it can. Set by the scheduler."""
     rollouts: _builtins.int
     """Rollouts of the judged run: where there are several, verdicts on answers to the same sample are one cluster. Set by the scheduler."""
+    against_run_id: _builtins.str
+    """A second run over the same samples, a UUID: each answer is compared with its answer to the same sample, in both orders. Empty means that
+    each answer is judged by itself.
+    """
     def __init__(
         self,
         *,
@@ -350,10 +355,11 @@ class Judge(_message.Message):
         digest: _builtins.str = ...,
         is_constrained: _builtins.bool = ...,
         rollouts: _builtins.int = ...,
+        against_run_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "document", b"document", "is_constrained", b"is_constrained", "prompt", b"prompt", "rollouts", b"rollouts", "run_id", b"run_id", "scale", b"scale", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["against_run_id", b"against_run_id", "digest", b"digest", "document", b"document", "is_constrained", b"is_constrained", "prompt", b"prompt", "rollouts", b"rollouts", "run_id", b"run_id", "scale", b"scale", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

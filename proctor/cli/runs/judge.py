@@ -26,9 +26,16 @@ class JudgeOptions:
         str,
         typer.Option(
             metavar="NAME|FILE",
-            help="correctness, helpfulness, faithfulness, refusal, style, safety, or a YAML file of yours.",
+            help="correctness, helpfulness, faithfulness, refusal, style, safety, preference, or a file.",
         ),
     ]
+    against: Annotated[
+        str,
+        typer.Option(
+            metavar="RUN_ID",
+            help="Compare each answer with that of this run, in both orders; takes --prompt preference.",
+        ),
+    ] = ""
     scale: Annotated[
         str, typer.Option(help="yes-no | 1-5 | labels:good=1,fair=0.5,poor=0; default: that of the prompt.")
     ] = ""
@@ -92,9 +99,12 @@ def _order(run_id: str, options: JudgeOptions) -> run_pb2.RunOrder:
 def _judge(run_id: str, options: JudgeOptions) -> run_pb2.Judge:
     """A prompt with a suffix or a folder in its name is a file."""
     path = Path(options.prompt)
+    judge = run_pb2.Judge(run_id=run_id, scale=options.scale, against_run_id=options.against)
     if not path.suffix and path.name == options.prompt:
-        return run_pb2.Judge(run_id=run_id, prompt=options.prompt, scale=options.scale)
+        judge.prompt = options.prompt
+        return judge
     try:
-        return run_pb2.Judge(run_id=run_id, document=path.read_text("utf-8"), scale=options.scale)
+        judge.document = path.read_text("utf-8")
+        return judge
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"The judge prompt {path} cannot be read: {error}.") from error

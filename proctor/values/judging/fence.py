@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 
 # What a judge prompt may quote.
-QUOTED = ("question", "target", "answer")
+QUOTED = ("question", "target", "answer", "first", "second")
 _CODE_CHARACTERS = 16
 _NAMES = "|".join(QUOTED)
 _LOOKALIKE = re.compile(rf"\[\[(?=\s*(?:end\s+of\s+)?(?:{_NAMES})\b)", re.IGNORECASE)

@@ -40,6 +40,10 @@ class Scale:
 
 
 YES_NO = Scale({"yes": 1.0, "no": 0.0})
+# Which of two answers is better, by the place in which it was shown.
+FIRST, SECOND, TIE = "first", "second", "tie"
+PAIRS = "first-second-tie"
+OF_PAIRS = Scale({FIRST: 1.0, SECOND: 0.0, TIE: 0.5})
 
 
 def read_scale(word: str) -> Scale:

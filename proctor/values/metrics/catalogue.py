@@ -125,6 +125,12 @@ _OF_TEXTS = (
         unparsed="it ends with no label of the scale, or was cut",
     ),
     Metric(
+        "preference",
+        _TEXT,
+        "A judge prefers the answer that the target names, `first` or `second`; a `tie` is half.",
+        unparsed="it ends with none of the three, or was cut",
+    ),
+    Metric(
         "squad_em",
         _SQUAD,
         "Equals an accepted text (`doc_to_answers` of choices) but for case, punctuation and articles.",

@@ -16,7 +16,7 @@ from services.results.scoring.expressions.written_form import WrittenExpression,
 from services.results.scoring.numbers.stated_number import stated_number
 from services.results.scoring.numbers.written_numbers import WrittenNumber
 from services.results.scoring.score import ScoringImpossible
-from services.results.scoring.stated_verdict import StatedVerdict
+from services.results.scoring.stated_verdict import StatedPreference, StatedVerdict
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 
 _WITHOUT_CASE = "(?i)"
@@ -219,7 +219,7 @@ class SettledChoice:
 # `judge` compares an answer with several texts; one match is enough. `check` raises ScoringImpossible for a
 # target with which `judge` would raise it for every answer. A verdict is read, and compared with nothing.
 ComparingRule = FoundText | FoundTarget | SameNumber | SameExpression | SettledChoice
-AnswerRule = ComparingRule | StatedVerdict
+AnswerRule = ComparingRule | StatedVerdict | StatedPreference
 
 
 def read_rule(name: str, options: MetricOptions, slow_time: SlowTime) -> AnswerRule | None:
@@ -264,10 +264,15 @@ def _verdict(options: MetricOptions, _: SlowTime) -> AnswerRule:
     return StatedVerdict(scale_of_options(options))
 
 
+def _preference(_: MetricOptions, __: SlowTime) -> AnswerRule:
+    return StatedPreference()
+
+
 RULE_READERS: Mapping[str, Callable[[MetricOptions, SlowTime], AnswerRule]] = {
     "regex": _regex,
     "numeric": _numeric,
     "math": _math,
     "choice": _choice,
     "verdict": _verdict,
+    "preference": _preference,
 }

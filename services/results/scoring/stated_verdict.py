@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.values.judging.fence import without_fenced
-from proctor.values.judging.scale import Scale
+from proctor.values.judging.scale import FIRST, OF_PAIRS, SECOND, Scale
+from services.results.scoring.score import ScoringImpossible
 
 # Of its own line: a verdict that is quoted in a sentence, or behind a mark of quotation, is not stated.
 _LINE = re.compile(r"[*_#\s]*(?:(?:my|the)\s+)?(?:final\s+)?verdict\b[*_\s]*[:：=][*_\s]*(.+)", re.IGNORECASE)
@@ -26,6 +27,9 @@ class StatedVerdict:
     def check(self, targets: Sequence[str]) -> None:
         """A verdict is compared with no target."""
 
+    def score(self, labels: Sequence[str], targets: Sequence[str]) -> float:  # noqa: ARG002  # as of a preference
+        return self.scale.score(labels)
+
     def read(self, text: str, *, is_cut: bool = False) -> Sequence[str] | None:
         """The labels of the verdict: one, or of a rubric one for each question; None where none is stated."""
         own = without_fenced(text).strip()
@@ -41,6 +45,28 @@ class StatedVerdict:
         if self.scale.verdicts > 1 and len(words) == 1:
             words = words[0].split(",")
         return [word.strip(_AROUND) for word in words]
+
+
+@dataclass(frozen=True, slots=True)
+class StatedPreference:
+    """Which of two answers a judge prefers: `first`, `second` or a `tie`, by the places in which it saw them.
+
+    The target is the place of the answer whose wins are counted.
+    """
+
+    def check(self, targets: Sequence[str]) -> None:
+        """Raises ScoringImpossible for a target that is no place."""
+        if not targets or targets[0] not in (FIRST, SECOND):
+            raise ScoringImpossible(f"the target is neither {FIRST} nor {SECOND}")
+
+    def score(self, labels: Sequence[str], targets: Sequence[str]) -> float:
+        """1 for a win, 0.5 for a tie."""
+        self.check(targets)
+        of_first = OF_PAIRS.score(labels)
+        return of_first if targets[0] == FIRST else 1.0 - of_first
+
+    def read(self, text: str, *, is_cut: bool = False) -> Sequence[str] | None:
+        return StatedVerdict(OF_PAIRS).read(text, is_cut=is_cut)
 
 
 def _last_line_words(text: str) -> Sequence[str]:

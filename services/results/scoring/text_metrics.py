@@ -21,7 +21,7 @@ from services.results.scoring.answer_rules import (
 from services.results.scoring.compiled_scoring import CompiledMetric
 from services.results.scoring.numbers.written_numbers import named_number
 from services.results.scoring.score import UNREAD, MetricResult, NumberPair, ScoringImpossible, ScoringTarget
-from services.results.scoring.stated_verdict import StatedVerdict
+from services.results.scoring.stated_verdict import StatedPreference, StatedVerdict
 from services.results.scoring.text_match import squad_exact_match, squad_f1
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class ReadText:
     is_cut: bool = False
 
     def score(self, metric: CompiledMetric) -> MetricResult:
-        if isinstance(metric.rule, StatedVerdict):
+        if isinstance(metric.rule, StatedVerdict | StatedPreference):
             return self._stated(metric.rule)
         if metric.rule:
             return self._judged(metric.rule)
@@ -203,13 +203,13 @@ class ReadText:
         value = float(not is_suspected) if name == UNSUSPECTED else None if is_suspected else score
         return MetricResult(value, self.verdict.detail, _vote(self.verdict.detail))
 
-    def _stated(self, rule: StatedVerdict) -> MetricResult:
+    def _stated(self, rule: StatedVerdict | StatedPreference) -> MetricResult:
         """A verdict that cannot be read has no score: taken for the lowest, it would be one."""
         labels = rule.read(self.prediction or "", is_cut=self.is_cut)
         if labels is None:
             return MetricResult(None, None, UNREAD)
         prediction = ", ".join(labels)
-        return MetricResult(rule.scale.score(labels), prediction, _vote(prediction))
+        return MetricResult(rule.score(labels, self.target.texts), prediction, _vote(prediction))
 
     def _judged(self, rule: ComparingRule) -> MetricResult:
         answer, targets = self.prediction or "", self.target.texts
@@ -240,7 +240,8 @@ class ReadText:
 
 def check_target(metric: CompiledMetric, target: ScoringTarget) -> None:
     """Raises ScoringImpossible where no answer can be compared with the sample's target."""
-    if isinstance(metric.rule, StatedVerdict):
+    if isinstance(metric.rule, StatedVerdict | StatedPreference):
+        metric.rule.check(target.texts)
         return
     if not target.texts:
         raise ScoringImpossible("it has no target")

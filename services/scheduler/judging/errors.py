@@ -16,5 +16,9 @@ class NoAnswers(SuiteError, kind=ErrorKind.CONFLICT, reason="ROWS_UNAVAILABLE"):
     """Run {run_id} has no answer that could be judged."""
 
 
+class NotPaired(SuiteError, kind=ErrorKind.CONFLICT, reason="NOT_COMPARABLE"):
+    """Runs {run_id} and {against_run_id} were not asked the same: sample {sample} differs."""
+
+
 class NoTarget(SuiteError, kind=ErrorKind.INVALID, reason="NO_TARGETS"):
     """Sample {sample} has no target, which the judge prompt {prompt} compares with. Take another prompt."""

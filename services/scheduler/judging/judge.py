@@ -9,7 +9,7 @@ class Judge:
 
     Once accepted it has the whole document, its name, `version` and SHA-256 (`digest`, in hexadecimal), and
     the `scale` as words. `is_constrained`: the engine is told the form of the verdict as a JSON schema.
-    `rollouts` are those of the judged run.
+    `rollouts` are those of the judged run. Each answer is compared with that of `against_run_id`, if any.
     """
 
     run_id: str
@@ -20,3 +20,4 @@ class Judge:
     digest: str = ""
     is_constrained: bool = False
     rollouts: int = 1
+    against_run_id: str = ""

@@ -8,7 +8,7 @@ from proctor.values.judging.scale import Scale
 from services.scheduler.suites.templates.prompt_template import PromptTemplate
 
 MAX_DOCUMENT_BYTES = 32 * 1024
-_ROLE = "You judge an answer that somebody gave to a question."
+_ROLE = "You judge answers that were given to a question."
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,11 @@ class JudgePrompt:
     template: PromptTemplate
     questions: tuple[str, ...] = ()
     weights: tuple[float, ...] = ()
+
+    @property
+    def is_of_pairs(self) -> bool:
+        """It compares two answers, `first` and `second`, in place of judging one."""
+        return "first" in self.template.fields
 
     @property
     def needs_target(self) -> bool:

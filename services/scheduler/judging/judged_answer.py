@@ -1,12 +1,12 @@
 """An answer that is judged, and the sample that asks for a verdict on it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
 
-from proctor.values.judging.scale import Scale
-from proctor.values.sample import ChatMessage, Prompt
+from proctor.values.judging.scale import FIRST, SECOND, Scale
+from proctor.values.sample import ChatMessage, Prompt, Target
 from services.scheduler.judging.errors import NoTarget
 from services.scheduler.judging.judge_prompt import JudgePrompt, verdict_schema
 from services.scheduler.suites.errors import InvalidRow
@@ -18,7 +18,10 @@ DIGEST_FORMAT = "proctor-verdict-1"
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """An answer of a run with what it was asked. `answer` is without reasoning; `target` "" for none."""
+    """An answer of a run with what it was asked. `answer` is without reasoning; `target` "" for none.
+
+    `digest` is that of its sample; `other` is what another run answered to it, where the two are compared.
+    """
 
     sample: int
     rollout: int
@@ -26,6 +29,8 @@ class JudgedAnswer:
     question: str
     target: str
     answer: str
+    digest: bytes = b""
+    other: str | None = None
 
     @property
     def row_id(self) -> str:
@@ -41,31 +46,45 @@ class AskVerdict:
     is_constrained: bool = False
     has_clusters: bool = False
 
-    def sample(self, position: int, judged: JudgedAnswer) -> RenderedSample:
-        """Raises `NoTarget`, and `InvalidRow` for an answer that the template cannot be rendered with.
+    def samples(self, position: int, judged: JudgedAnswer) -> Sequence[RenderedSample]:
+        """One, or of a pair two: judges prefer one place, so each answer is shown in both.
 
-        The digest covers these netstrings: the format's name, the prompt's name and version, the text that
-        is asked, and the parameters.
+        Raises `NoTarget`, and `InvalidRow` for an answer that the template cannot be rendered with. A digest
+        covers these netstrings: the format's name, the prompt's name and version, the text that is asked, the
+        parameters, and of a pair the place of the judged answer.
         """
         if self.prompt.needs_target and not judged.target:
             raise NoTarget(sample=judged.sample, prompt=self.prompt.name)
-        texts = {"question": judged.question, "target": judged.target, "answer": judged.answer}
+        asked = {"question": judged.question, "target": judged.target}
+        if judged.other is None:
+            return [self._sample(position, judged, asked | {"answer": judged.answer})]
+        orders = ((FIRST, judged.answer, judged.other), (SECOND, judged.other, judged.answer))
+        return [
+            self._sample(position + at, judged, asked | {"first": first, "second": second}, place)
+            for at, (place, first, second) in enumerate(orders)
+        ]
+
+    def _sample(
+        self, position: int, judged: JudgedAnswer, texts: Mapping[str, str], place: str = ""
+    ) -> RenderedSample:
         try:
             text = self.prompt.render(texts, self.scale, is_constrained=self.is_constrained)
         except RowFault as fault:
             raise InvalidRow(self.prompt.name, judged.sample, fault.problem, fault.field) from fault
         params = orjson.dumps(_params(self.scale)) if self.is_constrained else b""
         names = (DIGEST_FORMAT, self.prompt.name, self.prompt.version)
-        encoded = netstrings((*(name.encode() for name in names), text.encode(), params))
+        places = (place.encode(),) if place else ()
+        encoded = netstrings((*(name.encode() for name in names), text.encode(), params, *places))
         document = orjson.dumps({"sample": judged.sample, "rollout": judged.rollout, **texts})
         return RenderedSample(
             position=position,
             doc_id=judged.doc_id,
             prompt=Prompt(messages=(ChatMessage("user", text),)),
+            target=Target(texts=(place,)) if place else Target(),
             digest=digest_of(encoded),
-            cluster=str(judged.sample) if self.has_clusters else "",
+            cluster=str(judged.sample) if place or self.has_clusters else "",
             doc_json=document.decode(),
-            row_id=judged.row_id,
+            row_id=f"{judged.row_id}.{place}" if place else judged.row_id,
             params_json=params.decode(),
             size_bytes=len(encoded),
             stored_bytes=len(encoded) + len(document),

@@ -87,8 +87,11 @@ def _template(source: object) -> PromptTemplate:
     unknown = set(template.fields) - set(QUOTED)
     if unknown:
         raise InvalidJudgePrompt(f"template: there is no {min(unknown)}; it may use {', '.join(QUOTED)}")
-    if "answer" not in template.fields:
-        raise InvalidJudgePrompt("template: it shows no {{ answer }}, so nothing would be judged")
+    shown = {name for name in ("answer", "first", "second") if name in template.fields}
+    if shown not in ({"answer"}, {"first", "second"}):
+        raise InvalidJudgePrompt(
+            "template: it must show {{ answer }}, or of a pair {{ first }} and {{ second }}"
+        )
     return template
 
 

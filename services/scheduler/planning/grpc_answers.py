@@ -45,6 +45,7 @@ def _judged(recorded: outcome_pb2.RecordedOutcome) -> JudgedAnswer:
         question=_question(recorded),
         target=recorded.target,
         answer=_text(recorded),
+        digest=recorded.digest,
     )
 
 

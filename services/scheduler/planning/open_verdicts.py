@@ -14,6 +14,7 @@ from services.scheduler.judging.errors import NoAnswers
 from services.scheduler.judging.judge import Judge
 from services.scheduler.judging.judged_answer import AskVerdict, JudgedAnswer
 from services.scheduler.judging.ports import AnswersOfRuns, JudgePrompts
+from services.scheduler.planning.pair_answers import PairedAnswers
 from services.scheduler.planning.task_to_plan import OpenedTask, TaskToPlan
 from services.scheduler.runs.lifecycle.run import PlannedTask
 from services.scheduler.runs.orders.resolve_judge_order import scale_of
@@ -38,7 +39,11 @@ class OpenVerdicts:
         prompt = self.prompts.read(judge.document)
         scale = scale_of(judge, prompt)
         ask = AskVerdict(prompt, scale, judge.is_constrained, has_clusters=judge.rollouts > 1)
-        scoring = TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("verdict", scale_options(scale)),))
+        uses = [MetricUse("verdict", scale_options(scale))]
+        if judge.against_run_id:
+            # The main one; the other one is then the score of the answer that is shown first.
+            uses.insert(0, MetricUse("preference"))
+        scoring = TaskScoring(OutputType.GENERATE_UNTIL, tuple(uses))
         opening = partial(self._open, order, judge, ask, asyncio.get_running_loop())
         return TaskToPlan(judge.prompt, scoring, opening)
 
@@ -56,8 +61,12 @@ class OpenVerdicts:
                 temperature=_TEMPERATURE_OF_REPETITIONS if order.rollouts > 1 else 0.0,
             ),
         )
-        pages = _in_thread(self.answers.pages(RunId(judge.run_id)), loop)
-        samples = islice(_samples(judge, ask, pages), order.limit)
+        answers = self.answers
+        if judge.against_run_id:
+            answers = PairedAnswers(answers, RunId(judge.against_run_id))
+        pages = _in_thread(answers.pages(RunId(judge.run_id)), loop)
+        limit = order.limit and order.limit * (2 if judge.against_run_id else 1)
+        samples = islice(_samples(judge, ask, pages), limit)
         return OpenedTask(planned, samples, {"definition": judge.digest})
 
 
@@ -80,11 +89,13 @@ def _samples(
     position = 0
     for page in pages:
         for judged in page:
-            sample = ask.sample(position, judged)
-            if sample.stored_bytes > MAX_SAMPLE_BYTES:
-                problem = f"its verdict takes {sample.stored_bytes} bytes to ask for, of {MAX_SAMPLE_BYTES}"
-                raise InvalidRow(judge.prompt, judged.sample, problem)
-            position += 1
-            yield sample
+            for sample in ask.samples(position, judged):
+                if sample.stored_bytes > MAX_SAMPLE_BYTES:
+                    problem = (
+                        f"its verdict takes {sample.stored_bytes} bytes to ask for, of {MAX_SAMPLE_BYTES}"
+                    )
+                    raise InvalidRow(judge.prompt, judged.sample, problem)
+                position += 1
+                yield sample
     if not position:
         raise NoAnswers(run_id=judge.run_id)

@@ -100,6 +100,33 @@ async def test_rest_orders_a_judge_once_and_lists_the_judges(stack: StackHarness
     assert again.status == 200, again.body
 
 
+async def test_two_runs_are_compared_in_both_orders(stack: StackHarness) -> None:
+    """Eight answers differ, four are the same, and of two hard questions the judge takes the first answer."""
+    keys = ["WHO"] * 8 + [f"w{number}" for number in range(4)] + ["WHO"] * 2
+    rows = [{"id": f"r{at}", "prompt": f"Say {at}. KEY={key}"} for at, key in enumerate(keys)]
+    for row_of_both in rows[-2:]:
+        row_of_both["prompt"] = f"{UNDECIDED} {row_of_both['prompt']}"
+    file = b"".join(json.dumps(each).encode() + b"\n" for each in rows)
+    dataset = (await stack.client.upload_dataset(Upload(io.BytesIO(file), "pairs.jsonl"))).dataset
+    other, fake = [
+        await completed(stack, run_pb2.RunOrder(dataset_id=dataset.dataset_id, model=model))
+        for model in (JUDGE, MODEL)
+    ]
+    path = f"{API}/judgements/{other}"
+    body = {"model_id": JUDGE, "prompt": "preference", "against": fake}
+    started = await http(stack, "POST", path, json=body)
+    assert started.status == 200, started.body
+    run = await ended(stack, started.body["job_id"])
+    assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
+    [shown] = (await http(stack, "GET", path)).body["judged_by"]
+    assert (shown["against"], shown["scale"], shown["verdicts"]) == (fake, "first-second-tie", 28)
+    assert shown["figure"]["mean"] == pytest.approx((8 + 4 / 2 + 2 / 2) / 14)
+    assert shown["first_place"]["mean"] == pytest.approx((12 / 2 + 2) / 14)
+    url = f"http://{stack.stack.gateway_http}/runs/{other}"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        assert "shown first" in await response.text()
+
+
 async def test_pages_show_the_judges_and_their_verdicts(
     stack: StackHarness, judged: str, judging: dict[str, Any]
 ) -> None:

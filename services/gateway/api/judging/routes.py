@@ -1,6 +1,7 @@
 """Judges of a run's answers: orders of judging runs, and those that there are with their figures."""
 
 import asyncio
+import uuid
 from collections.abc import Sequence
 
 from fastapi import APIRouter
@@ -56,6 +57,10 @@ class JudgeRequest(LabelsGiven):
         max_length=2000,
         description='"yes-no", "1-5" or "labels:good=1,fair=0.5,poor=0"; that of the prompt if unset',
     )
+    against: uuid.UUID | None = Field(
+        default=None,
+        description="Compare each answer with that of this job to the same sample, in both orders",
+    )
     repetitions: Rollouts = Field(default=None, description="Verdicts on each answer")
     limit: Count = Field(default=None, description="First N answers")
     params: Params | None = None
@@ -76,7 +81,11 @@ class JudgeRequest(LabelsGiven):
             model=self.model_id,
             base_url=self.base_url,
             judge=run_pb2.Judge(
-                run_id=judged.run_id, prompt=self.prompt, document=self.document, scale=self.scale
+                run_id=judged.run_id,
+                prompt=self.prompt,
+                document=self.document,
+                scale=self.scale,
+                against_run_id=str(self.against) if self.against else "",
             ),
             rollouts=self.repetitions,
             limit=self.limit,
@@ -98,7 +107,13 @@ class JudgingRunShown(BaseModel):
     scale: str
     repetitions: int
     status: str
-    figure: FigureShown | None = Field(description="Mean score of the verdicts, uncalibrated")
+    against: str | None = Field(description="The job whose answers these are compared with; null for none")
+    figure: FigureShown | None = Field(
+        description="Mean score of the verdicts, uncalibrated; of pairs the share of wins, ties half"
+    )
+    first_place: FigureShown | None = Field(
+        description="Of pairs: the share of verdicts for the answer shown first; 0.5 without position bias"
+    )
     verdicts: int
     unparsed_rate: float | None = Field(description="Share of the verdicts; they have no score")
     failed_rate: float | None = Field(description="Share of the verdicts asked for so far; never scored")
@@ -170,7 +185,9 @@ def judging_run_shown(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Judg
         model_id=run.order.model,
         repetitions=max(1, run.order.rollouts),
         status=word_of(run_pb2.RunState, run.state),
+        against=run.order.judge.against_run_id or None,
         figure=figures[0] if figures else None,
+        first_place=figures[1] if len(figures) > 1 else None,
         verdicts=summary.answered,
         unparsed_rate=summary.unparsed / summary.answered if summary.answered else None,
         failed_rate=summary.failed / recorded if recorded else None,

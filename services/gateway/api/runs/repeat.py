@@ -67,8 +67,9 @@ def _judging_body(order: run_pb2.RunOrder) -> dict[str, Any]:
     return {
         "model_id": order.model,
         "document": order.judge.document,
-        "scale": order.judge.scale,
+        **({} if order.judge.against_run_id else {"scale": order.judge.scale}),
         "project_id": order.project_id,
+        **({"against": order.judge.against_run_id} if order.judge.against_run_id else {}),
         **({"base_url": order.base_url} if order.base_url else {}),
         **({"repetitions": repetitions} if repetitions else {}),
         **options,

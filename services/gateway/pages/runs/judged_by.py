@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from services.gateway.api.judging.routes import JudgingRunShown, judging_runs
+from services.gateway.api.runs.schemas import FigureShown
 from services.gateway.backends.calls import Results, Scheduler
 from services.gateway.pages.rows.figure import Figure
 
@@ -12,11 +13,19 @@ class JudgedByRow(JudgingRunShown):
 
     @property
     def shown(self) -> Figure:
-        figure = self.figure
-        if figure is None:
-            return Figure(metric="verdict")
-        low, high = figure.ci95 or (None, None)
-        return Figure(metric="verdict", mean=figure.mean, ci_low=low, ci_high=high, n=figure.n)
+        return _shown(self.figure)
+
+    @property
+    def shown_first(self) -> Figure | None:
+        """Of pairs: how often the answer that is shown first is preferred."""
+        return _shown(self.first_place) if self.first_place else None
+
+
+def _shown(figure: FigureShown | None) -> Figure:
+    if figure is None:
+        return Figure(metric="verdict")
+    low, high = figure.ci95 or (None, None)
+    return Figure(metric="verdict", mean=figure.mean, ci_low=low, ci_high=high, n=figure.n)
 
 
 async def judged_by_rows(

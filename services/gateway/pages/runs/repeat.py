@@ -83,7 +83,8 @@ def command(run: run_pb2.Run) -> str:
 def _judge_command(order: run_pb2.RunOrder) -> str:
     judge = order.judge
     words = ["proctor", "judge", judge.run_id, "--model", order.model, "--prompt", judge.prompt]
-    words += ["--scale", judge.scale, "--repetitions", str(max(1, order.rollouts))]
+    words += ["--against", judge.against_run_id] if judge.against_run_id else ["--scale", judge.scale]
+    words += ["--repetitions", str(max(1, order.rollouts))]
     words += ["--limit", str(order.limit)] if order.HasField("limit") else []
     words += ["--base-url", order.base_url] if order.base_url else []
     words += ["--project", str(order.project_id)] if order.project_id else []

@@ -136,16 +136,30 @@ class SubmitRun:
 
     async def _judging(self, order: RunOrder, judge: Judge) -> _Resolved:
         """Raises `RunNotEnded` for a run that may still get answers, `RunNotFound`, `InvalidParameter`."""
-        try:
-            judged = await self.runs.get(RunId(str(UUID(judge.run_id))))
-        except ValueError as error:
-            raise RunNotFound(run_id=judge.run_id) from error
-        if not judged.is_closed:
-            raise RunNotEnded(run_id=judged.run_id, state=judged.display_state)
-        named = replace(judge, run_id=judged.run_id, rollouts=judged.order.rollouts)
+        judged = await self._ended(judge.run_id)
+        against = await self._ended(judge.against_run_id) if judge.against_run_id else None
+        if against and against.order.benchmark != judged.order.benchmark:
+            sentence = f"Run {against.run_id} is over another benchmark than {judged.run_id}."
+            raise InvalidParameter(field="order.judge.against_run_id", sentence=sentence)
+        named = replace(
+            judge,
+            run_id=judged.run_id,
+            rollouts=judged.order.rollouts,
+            against_run_id=against.run_id if against else "",
+        )
         resolved = resolve_judge(named, self.judge_prompts, self._pool(order))
-        title = f"{resolved.prompt} of {judged.order.model} on {judged.dataset_name or judged.suite_name}"
+        models = f"{judged.order.model} against {against.order.model}" if against else judged.order.model
+        title = f"{resolved.prompt} of {models} on {judged.dataset_name or judged.suite_name}"
         return _Resolved(replace(order, judge=resolved), dataset_name=title[:_MAX_TITLE_CHARACTERS])
+
+    async def _ended(self, run_id: str) -> Run:
+        try:
+            run = await self.runs.get(RunId(str(UUID(run_id))))
+        except ValueError as error:
+            raise RunNotFound(run_id=run_id) from error
+        if not run.is_closed:
+            raise RunNotEnded(run_id=run.run_id, state=run.display_state)
+        return run
 
     def _pool(self, order: RunOrder) -> Pool:
         providers = supported_providers(self.pools)

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import replace
 
-from proctor.values.judging.scale import Scale, read_scale
+from proctor.values.judging.scale import OF_PAIRS, PAIRS, Scale, read_scale
 from proctor.values.providers.pool import ConstrainedField, Pool
 from services.common.errors import InvalidParameter
 from services.scheduler.judging.judge import Judge
@@ -28,7 +28,9 @@ def resolve_judge(judge: Judge, prompts: JudgePrompts, pool: Pool) -> Judge:
         prompt = prompts.read(document)
     except ValueError as error:
         raise _refusal("document", f"The judge prompt cannot be read: {error}.") from error
-    resolved = replace(judge, document=document, prompt=prompt.name, scale=judge.scale or prompt.scale)
+    _refuse_other_count(judge, prompt)
+    scale = PAIRS if prompt.is_of_pairs else judge.scale or prompt.scale
+    resolved = replace(judge, document=document, prompt=prompt.name, scale=scale)
     try:
         scale_of(resolved, prompt)
     except ValueError as error:
@@ -37,9 +39,21 @@ def resolve_judge(judge: Judge, prompts: JudgePrompts, pool: Pool) -> Judge:
     return replace(resolved, version=prompt.version, digest=digest, is_constrained=_takes_schemas(pool))
 
 
+def _refuse_other_count(judge: Judge, prompt: JudgePrompt) -> None:
+    if prompt.is_of_pairs and not judge.against_run_id:
+        raise _refusal(
+            "against_run_id", f"The judge prompt {prompt.name} compares two runs: name the other one."
+        )
+    if judge.against_run_id and not prompt.is_of_pairs:
+        sentence = f"The judge prompt {prompt.name} shows one answer and compares no two. Take preference."
+        raise _refusal("prompt", sentence)
+    if prompt.is_of_pairs and judge.scale not in ("", PAIRS):
+        raise _refusal("scale", f"The scale of pairs is {PAIRS}. Leave it out.")
+
+
 def scale_of(judge: Judge, prompt: JudgePrompt) -> Scale:
     """Raises ValueError for a scale that cannot be read."""
-    return Scale(read_scale(judge.scale).labels, prompt.weights)
+    return OF_PAIRS if prompt.is_of_pairs else Scale(read_scale(judge.scale).labels, prompt.weights)
 
 
 def _takes_schemas(pool: Pool) -> bool:

@@ -41,7 +41,7 @@ def unparsed(name: str) -> Score:
     return Score("", {name: 0.0}, is_unparsed=True)
 
 
-@pytest.mark.parametrize("metric", sorted(RULE_READERS.keys() - {"verdict"}))
+@pytest.mark.parametrize("metric", sorted(RULE_READERS.keys() - {"verdict", "preference"}))
 def test_those_that_compare_are_right_or_wrong(metric: str) -> None:
     assert is_right_or_wrong(metric)
 

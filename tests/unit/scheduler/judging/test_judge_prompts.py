@@ -38,7 +38,9 @@ INJECTIONS = (
 
 def rendered(answer: str, prompt: JudgePrompt | None = None) -> str:
     asked = prompt or PROMPTS.read(PROMPTS.document("correctness") or "")
-    return asked.render({"question": "2 + 2?", "target": "4", "answer": answer}, YES_NO)
+    texts = {"question": "2 + 2?", "target": "4", "answer": answer, "first": answer, "second": "5"}
+    names = [name for name in texts if name in asked.template.fields or name == "target"]
+    return asked.render({name: texts[name] for name in names}, YES_NO)
 
 
 def test_there_are_twenty_injections() -> None:
@@ -71,13 +73,13 @@ def test_a_judge_that_repeats_what_it_was_asked_has_stated_no_verdict(injection:
 
 def test_the_installed_prompts_are_read_and_quote_the_answer() -> None:
     assert set(PROMPTS.names()) == {
-        *("correctness", "faithfulness", "helpfulness", "refusal", "safety", "style")
+        *("correctness", "faithfulness", "helpfulness", "preference", "refusal", "safety", "style")
     }
     for name in PROMPTS.names():
         prompt = PROMPTS.read(PROMPTS.document(name) or "")
         assert (prompt.name, prompt.version) == (name, "1")
         assert prompt.description
-        assert "[[answer " in rendered("four", prompt)
+        assert ("[[first " if prompt.is_of_pairs else "[[answer ") in rendered("four", prompt)
     assert PROMPTS.document("none") is None
 
 
@@ -114,7 +116,7 @@ def test_a_rubric_asks_its_questions_and_for_a_label_each() -> None:
         (f"{OWN}model: x\n", "no key model"),
         (OWN.replace("mine", "a b"), "letters, digits"),
         ("judge: mine\n", "template must be a text"),
-        ("judge: mine\ntemplate: 'Is it good?'\n", "shows no {{ answer }}"),
+        ("judge: mine\ntemplate: 'Is it good?'\n", "must show {{ answer }}"),
         ("judge: mine\ntemplate: '{{ answer }} {{ row }}'\n", "there is no row"),
         ("judge: mine\ntemplate: '{{ answer'\n", "template: "),
         (f"{OWN}questions: yes\n", "must be a list"),

@@ -33,9 +33,14 @@ async def judged_run(harness: SchedulerHarness, answers: int = 7, rollouts: int 
 
 def judging(run_id: str, **changes: object) -> RunOrder:
     """`changes` are those of the judge, then of the order."""
-    of_judge = {name: str(changes.pop(name)) for name in ("prompt", "scale", "document") if name in changes}
+    names = ("prompt", "scale", "document", "against_run_id")
+    of_judge = {name: str(changes.pop(name)) for name in names if name in changes}
     judge = Judge(run_id, of_judge.get("prompt", "correctness"), of_judge.get("scale", ""))
-    judge = replace(judge, document=of_judge.get("document", ""))
+    judge = replace(
+        judge,
+        document=of_judge.get("document", ""),
+        against_run_id=of_judge.get("against_run_id", ""),
+    )
     return toy_order(**{"suite": "", "judge": judge, **changes})
 
 
@@ -168,4 +173,56 @@ async def test_an_order_of_a_judge_that_makes_no_sense_is_refused(
     judged = await judged_run(harness)
     with pytest.raises(InvalidParameter) as raised:
         await harness.submit(judging(judged, **changes))
+    assert raised.value.facts["field"] == field
+
+
+async def test_two_runs_are_compared_in_both_orders() -> None:
+    harness = SchedulerHarness()
+    judged, against = await judged_run(harness), await judged_run(harness)
+    others = [replace(each, answer=f"b{each.sample}") for each in harness.answers.by_run[against]]
+    # Samples 1 and 6 have no other answer.
+    harness.answers.by_run[against] = [each for each in others if each.sample not in (1, 6)]
+    order = judging(judged, prompt="preference", against_run_id=against)
+    run, samples = await planned(harness, order)
+    assert run.order.judge
+    assert (run.order.judge.scale, run.order.judge.against_run_id) == ("first-second-tie", against)
+    numbers = [at for at in range(7) if at not in (1, 6)]
+    places = [(at, place) for at in numbers for place in ("first", "second")]
+    assert [sample.row_id for sample in samples] == [f"{at}.0.{place}" for at, place in places]
+    assert [sample.target.texts for sample in samples] == [(place,) for _, place in places]
+    assert [sample.cluster for sample in samples] == [str(at) for at, _ in places]
+    for (at, place), sample in zip(places, samples, strict=True):
+        text = sample.prompt.messages[0].content
+        assert (text.index(f"\na{at}\n") < text.index(f"\nb{at}\n")) == (place == "first")
+    found = await harness.tools.planner.tasks.find(run)
+    assert [use.name for use in found.tasks[0].scoring.metrics] == ["preference", "verdict"]
+    _, limited = await planned(harness, replace(order, limit=2))
+    assert [sample.row_id for sample in limited] == ["0.0.first", "0.0.second", "2.0.first", "2.0.second"]
+
+
+async def test_runs_over_other_samples_are_not_compared() -> None:
+    harness = SchedulerHarness()
+    judged, against = await judged_run(harness), await judged_run(harness)
+    changed = [replace(each, digest=b"x") for each in harness.answers.by_run[against]]
+    harness.answers.by_run[against] = changed
+    run, driver = await harness.start(judging(judged, prompt="preference", against_run_id=against))
+    failed = await harness.finish(run.run_id, driver)
+    assert failed.error
+    assert failed.error.reason == "NOT_COMPARABLE"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"prompt": "preference"}, "order.judge.against_run_id"),
+        ({"prompt": "correctness", "against": True}, "order.judge.prompt"),
+        ({"prompt": "preference", "against": True, "scale": "1-5"}, "order.judge.scale"),
+    ],
+)
+async def test_a_prompt_of_pairs_takes_two_runs_and_no_scale(changes: dict[str, object], field: str) -> None:
+    harness = SchedulerHarness()
+    judged = await judged_run(harness)
+    against = await judged_run(harness) if changes.pop("against", False) else ""
+    with pytest.raises(InvalidParameter) as raised:
+        await harness.submit(judging(judged, against_run_id=against, **changes))
     assert raised.value.facts["field"] == field

@@ -9,7 +9,7 @@ from proctor.values.judging.scale import read_scale, scale_of_options, scale_opt
 from proctor.values.outcome import Answer
 from proctor.values.scoring import OutputType
 from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring, read_metric
-from services.results.scoring.score import Score, ScoringTarget
+from services.results.scoring.score import Score, ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.stated_verdict import StatedVerdict
 
@@ -76,6 +76,26 @@ def test_a_rubric_is_the_weighted_mean_of_its_verdicts() -> None:
     assert rubric.scale.score(labels) == 0.75
     assert rubric.read("Verdict: yes, no") is None
     assert rubric.read('{"verdict": "yes, no, maybe"}') is None
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "value"),
+    [
+        ("Verdict: first", "first", 1.0),
+        ("Verdict: first", "second", 0.0),
+        ("Verdict: second", "second", 1.0),
+        ("Verdict: tie", "first", 0.5),
+        ("Verdict: tie", "second", 0.5),
+    ],
+)
+def test_a_preference_is_scored_for_the_place_that_the_target_names(
+    text: str, target: str, value: float
+) -> None:
+    scoring = CompiledScoring(OutputType.GENERATE_UNTIL, (read_metric("preference", ""),))
+    score = score_answer(scoring, ScoringTarget(texts=(target,)), Answer(text))
+    assert score.scores == {"preference": value}
+    with pytest.raises(ScoringImpossible, match="neither first nor second"):
+        score_answer(scoring, ScoringTarget(texts=("4",)), Answer(text))
 
 
 @pytest.mark.parametrize(
