@@ -29,12 +29,27 @@ _MOST_WAIT_SECONDS = 3600.0
 RunId = Annotated[str, Field(description="Id of a run, as order_run and list_runs give it")]
 
 
+class JudgeOfOrder(BaseModel):
+    """The model of the order judges the answers of a run that has ended."""
+
+    run_id: RunId
+    prompt: str = Field(
+        description="correctness, helpfulness, faithfulness, refusal, style, safety; preference of two runs"
+    )
+    scale: str = Field("", description="yes-no, 1-5, or labels:good=1,poor=0; default: that of the prompt")
+    against_run_id: str = Field("", description="Compare each answer with that of this run, in both orders")
+
+    def message(self) -> run_pb2.Judge:
+        return run_pb2.Judge(**self.model_dump())
+
+
 class Order(BaseModel):
-    """What is evaluated on what: `suite`, or the id of a data set."""
+    """What is evaluated on what: `suite`, the id of a data set, or a run whose answers are judged."""
 
     model: str = Field(description="provider/name, as list_models gives it, such as openai/gpt-4o-mini")
     suite: str = Field("", description="A suite, as list_suites gives it")
     dataset_id: str = Field("", description="A data set instead of a suite")
+    judge: JudgeOfOrder | None = Field(None, description="Judge the answers of a run instead")
     tasks: list[str] = Field([], description="Tasks of the suite; none means all")
     limit: int | None = Field(None, description="First N rows of each task: begin with few, such as 20")
     num_fewshot: int | None = Field(None, description="Examples in each prompt; default: the task's")
@@ -57,6 +72,7 @@ class Order(BaseModel):
                 model=self.model,
                 suite=self.suite,
                 dataset_id=self.dataset_id,
+                judge=self.judge.message() if self.judge else None,
                 tasks=self.tasks,
                 limit=self.limit,
                 num_fewshot=self.num_fewshot,

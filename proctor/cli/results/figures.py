@@ -36,7 +36,7 @@ async def figures_so_far(client: ProctorClient, run_id: str) -> summary_pb2.RunS
 
 
 def print_summary(console: Console, run: run_pb2.Run, summary: summary_pb2.RunSummary) -> None:
-    is_over_suite = not run.order.dataset_id
+    is_over_suite = bool(run.order.suite)
     if is_over_suite or any(task.metrics for task in summary.tasks):
         # The only group of a data set repeats the figures of its only task.
         console.print(_figures_table(console, summary, has_groups=is_over_suite))
