@@ -40,6 +40,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("model_id", "model"): _PROMISED,
     ("model_name", "model"): _PROMISED,
     ("next_cursor", "next_page_token"): _PROMISED,
+    ("repetitions", "rollouts"): "of a judge: verdicts on one answer, which may be one of several rollouts",
     ("size", "size_bytes"): _PROMISED,
     ("status", "state"): _PROMISED,
     ("suite", "benchmark"): _PROMISED,
@@ -61,6 +62,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("form", "format"): "a parameter in Python, whose name over HTTP is format",
     ("total_bytes", "size_bytes"): "an argument and no field of REST",
     ("user", "name"): "of the caller, and of no contract",
+    ("verdicts", "answered"): "of a judge: its answers are verdicts, beside those of the judged run",
 }
 
 
