@@ -16,6 +16,7 @@ from proctor.cli.render.words import document
 from proctor.cli.results.figures import figures_so_far, print_summary
 from proctor.cli.runs.follow import Ask, detach, follow_run, viewer_for
 from proctor.cli.runs.order import OrderOptions, labels_of, order_of
+from proctor.cli.runs.several import orders_of, submit_each
 from proctor.client.errors import Refused
 from proctor.exit_codes import ExitCode
 from proctor.v1 import run_pb2
@@ -26,11 +27,19 @@ async def run(
     session: Session,
     options: OrderOptions,
     *,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also",
+            metavar="MODEL",
+            help="Evaluate this model too, in a run of its own, and compare; repeat for several.",
+        ),
+    ] = None,
     is_detached: Annotated[
         bool, typer.Option("--detach", help="Print the id and let the run go on.")
     ] = False,
 ) -> ExitCode:
-    """Evaluate a model on a suite or a data set: live progress, then the figures. Ctrl-C asks what to do."""
+    """Evaluate models on a suite or a data set: live progress, then the figures. Ctrl-C asks what to do."""
     order = order_of(options)
     if order.dataset_id:
         # A file named in place of a data set is uploaded first.
@@ -38,8 +47,11 @@ async def run(
         if dataset_id is None:
             return ExitCode.REFUSED
         order.dataset_id = dataset_id
+    labels = labels_of(options)
     try:
-        return await submit_and_follow(session, order, labels=labels_of(options), is_detached=is_detached)
+        if also:
+            return await submit_each(session, orders_of(order, also), labels, is_detached=is_detached)
+        return await submit_and_follow(session, order, labels=labels, is_detached=is_detached)
     except Refused as error:
         if error.reason == "MODEL_MISMATCH" and "line_model" in error.facts:
             hint = f"{error.message} On the command line: --line-model {error.facts['line_model']}."

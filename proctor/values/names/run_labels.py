@@ -17,6 +17,11 @@ class RunLabels:
     note: str = ""
 
 
+def tag_of_order(request_id: str) -> str:
+    """The tag by which the runs of one order of several models are found together."""
+    return f"order-{request_id.replace('-', '')[:12]}"
+
+
 def tags_in(text: str) -> list[str]:
     """The tags of a text that separates them by commas, each once."""
     return list(dict.fromkeys(tag for part in text.split(",") if (tag := part.strip())))

@@ -56,6 +56,7 @@ LABELS: Mapping[str, str] = {
     "tags": "Tags",
     "note": "Note",
     "model": "Model",
+    "also": "More models",
     "benchmark": "Suite or data set",
     "tasks": "Tasks",
     "limit": "Limit rows per task",

@@ -74,6 +74,33 @@ async def test_detached_run_goes_on(harness: GatewayHarness, proctor: CommandLin
     assert harness.scheduler.submitted[0].order.limit == 4
 
 
+async def test_several_models_are_a_run_each_and_are_compared(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    scheduler = harness.scheduler
+    process = await proctor.start(*ORDER, "--also", "openai/a", "--tag", "nightly", "--json")
+    await eventually(lambda: len(scheduler.runs) == 2, "both runs were ordered")
+    for run in list(scheduler.runs.values()):
+        finish(harness, run, run_pb2.RUN_STATE_COMPLETED)
+    finished = await ended(process)
+    assert finished.code == 0, finished.err
+    assert [each["run"]["order"]["model"] for each in finished.document["runs"]] == [
+        "vllm/starter",
+        "openai/a",
+    ]
+    assert "comparison" in finished.document
+    [tags] = {tuple(each.labels.tags) for each in scheduler.submitted}
+    assert (len(tags), tags[0], tags[1].startswith("order-")) == (2, "nightly", True)
+
+
+async def test_a_model_that_is_named_twice_starts_nothing(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    finished = await proctor(*ORDER, "--also", "vllm/starter")
+    assert (finished.code, finished.err) == (2, "A model is named twice: name each once.\n")
+    assert harness.scheduler.submitted == []
+
+
 async def test_ctrl_c_without_a_terminal_detaches(harness: GatewayHarness, proctor: CommandLine) -> None:
     process = await proctor.start(*ORDER)
     run = await submitted_run(harness.scheduler)

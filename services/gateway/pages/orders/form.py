@@ -9,10 +9,11 @@ from pydantic import ValidationError
 from starlette.datastructures import ImmutableMultiDict
 
 from proctor.v1 import run_pb2, sample_pb2
+from proctor.values.comparison import MAX_COMPARED
 from proctor.values.names.model_name import split_model
 from proctor.values.names.run_labels import tags_in
 from proctor.values.run import window_seconds
-from services.common.errors import DomainError
+from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.dataset_runs.requests import MetricWithOptions
 from services.gateway.api.runs.requests import RunRequest
 from services.gateway.http.errors import Faults, FormFaults
@@ -21,6 +22,10 @@ from services.gateway.pages.addresses import address
 from services.gateway.pages.order_fields import NAMES
 from services.gateway.pages.text import entered
 
+# Further models, separated by commas.
+ALSO = "also"
+# Refusals that whoever fills in the form can mend.
+REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT, ErrorKind.EXHAUSTED})
 _NUMBERS = ("project_id", "limit", "num_fewshot", "rollouts", "max_cost")
 _WORDS = ("priority", "scoring_method", "prompt_form", "truncate", "reasoning")
 _SWITCHES = ("reuse_answers", "stream_answers")
@@ -47,6 +52,7 @@ _LINKED = frozenset(
         "tags",
         "note",
         "model",
+        ALSO,
         "benchmark",
         "custom",
         "base_url",
@@ -128,6 +134,21 @@ class OrderForm:
             if window:
                 order.completion_window_seconds = window
         return order
+
+    def to_orders(self) -> Sequence[run_pb2.RunOrder]:
+        """The order for each of its models. Raises FormFaults."""
+        orders = [self.to_order()]
+        models = [self.get("model"), *tags_in(self.get(ALSO))]
+        if len(models) > MAX_COMPARED:
+            raise FormFaults({ALSO: f"At most {MAX_COMPARED} models are evaluated together."})
+        if unnamed := [model for model in models if "/" not in model.strip("/")]:
+            raise FormFaults({ALSO: f"Write {unnamed[0]} as provider/name."})
+        for model in models[1:]:
+            if model not in [order.model for order in orders]:
+                orders.append(run_pb2.RunOrder())
+                orders[-1].CopyFrom(orders[0])
+                orders[-1].model = model
+        return orders
 
     def labels(self) -> run_pb2.RunLabels:
         return run_pb2.RunLabels(name=self.get("name"), tags=tags_in(self.get("tags")), note=self.get("note"))

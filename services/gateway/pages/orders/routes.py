@@ -17,11 +17,11 @@ from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, Sc
 from services.gateway.http.errors import FormFaults
 from services.gateway.http.presentation import optional, present
 from services.gateway.pages import text
-from services.gateway.pages.orders.form import OrderForm, faults_of_refusal
+from services.gateway.pages.addresses import address
+from services.gateway.pages.orders.form import REFUSALS, OrderForm, faults_of_refusal
+from services.gateway.pages.orders.several import submit_form
 from services.gateway.pages.orders.view import EarlierRun, Estimate, OfferedOptions, earlier_run, order_view
 from services.gateway.pages.page import Notice, PageOf
-
-_REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT, ErrorKind.EXHAUSTED})
 
 router = APIRouter(prefix="/runs/new", include_in_schema=False)
 
@@ -49,22 +49,23 @@ async def show_form(
 async def submit(
     request: Request, page: PageOf, scheduler: SchedulerCalls, results: ResultsCalls, user: User
 ) -> Response:
-    """The page of the new run; or the form again, with what is wrong at its field."""
+    """The page of the new run, or a list of several; or the form again, with what is wrong at its field."""
     form = OrderForm.of(await request.form())
     request_id = _request_id(form)
     try:
-        order = form.to_order()
-        sent = scheduler_pb2.SubmitRunRequest(
-            order=order, user=user, request_id=request_id, labels=form.labels()
-        )
-        response = await scheduler.runs.SubmitRun(sent)
+        submitted = await submit_form(scheduler, form, user, request_id)
     except FormFaults as error:
         faults = error.faults
     except DomainError as error:
-        if error.kind not in _REFUSALS:
+        if error.kind not in REFUSALS:
             raise
         faults = faults_of_refusal(error)
     else:
+        if submitted.tag:
+            count = len(submitted.responses)
+            started = f"{count} runs started. Tick them to compare what has ended."
+            return page.leave(address("/runs", [("tag", submitted.tag)]), Notice(started))
+        [response] = submitted.responses
         return page.leave(f"/runs/{response.run.run_id}", Notice(_ordered(response)))
     listed, estimate = await asyncio.gather(
         _listed(scheduler, results, form), _estimate(scheduler, form, user)
@@ -101,7 +102,7 @@ async def _estimate(scheduler: Scheduler, form: OrderForm, user: str) -> Estimat
     except FormFaults as error:
         return Estimate(refusal=dict(error.faults))
     except DomainError as error:
-        if error.kind not in _REFUSALS:
+        if error.kind not in REFUSALS:
             raise
         return Estimate(refusal=dict(faults_of_refusal(error)))
     return present(Estimate, response, response.price)

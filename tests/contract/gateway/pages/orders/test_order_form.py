@@ -1,6 +1,7 @@
 """The form of an order: the options of its address, and refusals that show before it is sent."""
 
 import re
+import uuid
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from services.common.errors import ErrorKind
@@ -96,6 +97,30 @@ async def test_a_script_that_sent_an_order_goes_to_the_run_or_keeps_its_address(
     )
     done = await show(harness, "/runs/new", method="POST", headers=sent, body=WHOLE)
     assert (done.status, done.headers["HX-Redirect"].startswith("/runs/")) == (200, True)
+
+
+async def test_several_models_are_a_run_each_with_a_tag_of_their_own(harness: GatewayHarness) -> None:
+    sent = {"Origin": harness.http, "Content-Type": "application/x-www-form-urlencoded"}
+    body = f"{WHOLE}&also=openai/a,%20vllm/starter,openai/b&tags=nightly&request_id={uuid.UUID(int=7)}"
+    await show(harness, "/runs/new", method="POST", headers=sent, body=body)
+    done = await show(harness, "/runs/new", method="POST", headers=sent, body=body)
+    first, second, third, *again = harness.scheduler.submitted
+    assert [each.order.model for each in (first, second, third)] == ["vllm/starter", "openai/a", "openai/b"]
+    assert {each.order.suite for each in (first, second, third)} == {"starter"}
+    assert len({each.request_id for each in (first, second, third, *again)}) == 3
+    tags = {tuple(each.labels.tags) for each in (first, second, third)}
+    assert tags == {("nightly", "order-000000000000")}
+    assert (done.status, done.headers["Location"]) == (303, "/runs?tag=order-000000000000")
+
+
+async def test_no_model_is_started_where_another_one_is_wrong(harness: GatewayHarness) -> None:
+    sent = {"Origin": harness.http, "Content-Type": "application/x-www-form-urlencoded"}
+    shown = await show(harness, "/runs/new", method="POST", headers=sent, body=f"{WHOLE}&also=starter")
+    assert (shown.status, 'id="fault-also">Write starter as provider/name.' in shown.html) == (422, True)
+    harness.scheduler.refusal = refused(ErrorKind.INVALID, "UNKNOWN_MODEL", "No pool serves it.")
+    shown = await show(harness, "/runs/new", method="POST", headers=sent, body=f"{WHOLE}&also=openai/a")
+    assert (shown.status, 'id="fault-also">openai/a: No pool serves it.' in shown.html) == (422, True)
+    assert harness.scheduler.submitted == []
 
 
 async def test_the_address_that_refused_limits_leave_leads_to_the_queue(harness: GatewayHarness) -> None:
