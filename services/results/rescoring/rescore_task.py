@@ -132,7 +132,8 @@ class RescoreTask:
         label_count = await find_label_count(self.sample_sets, record.plan.tasks[index], scoring)
         rescored = RescoredAnswers(scoring, label_count)
         async for chunk in self.answers.chunks(record.plan, index, has_docs=False):
-            answers = _scorable(record.plan, chunk)
+            needs_target = record.plan.facts.is_of_dataset and scoring.needs_target
+            answers = _scorable(chunk, needs_target=needs_target)
             how, to_score = (scoring, uncompiled), list(answers.values())
             scored = await self._scoring.score(record.plan, index, how, to_score)
             # In a thread, as with all that is done for a whole chunk: the service goes on recording.
@@ -151,15 +152,15 @@ class RescoreTask:
         return RescoredTask(summary, recorded, rescored.changed, rescored.unscored, rescored.named)
 
 
-def _scorable(plan: RunPlan, outcomes: Sequence[ListedOutcome]) -> Mapping[int, SampleToScore]:
+def _scorable(outcomes: Sequence[ListedOutcome], *, needs_target: bool) -> Mapping[int, SampleToScore]:
     """Answers by their numbers in the list.
 
-    Rows of a data set may have no target; suites say themselves what that means.
+    Rows of a data set may have no target; suites say themselves what that means, and verdicts need none.
     """
     return {
         number: (listed.scored.outcome.sample, listed.sample.target, listed.scored.outcome.answer)
         for number, listed in enumerate(outcomes)
-        if listed.scored.outcome.answer and (listed.sample.target.texts or not plan.facts.is_of_dataset)
+        if listed.scored.outcome.answer and (listed.sample.target.texts or not needs_target)
     }
 
 

@@ -19,6 +19,7 @@ from services.results.scoring.answer_filters import (
     FilterStep,
 )
 from services.results.scoring.answer_rules import AnswerRule, MetricOptions, read_rule
+from services.results.scoring.stated_verdict import StatedVerdict
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 
@@ -122,6 +123,11 @@ class CompiledScoring:
         )
         is_text = self.output_type is OutputType.GENERATE_UNTIL
         return self.is_loglikelihood or (is_text and compares and not has_patterns)
+
+    @property
+    def needs_target(self) -> bool:
+        """Whether any metric compares: a verdict is only read."""
+        return not all(isinstance(metric.rule, StatedVerdict) for metric in self.metrics)
 
     @property
     def is_unscored(self) -> bool:

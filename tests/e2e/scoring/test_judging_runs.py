@@ -73,6 +73,17 @@ async def test_verdicts_are_the_samples_of_a_run(
     assert figure.ci_low < figure.mean < figure.ci_high
 
 
+async def test_verdicts_are_scored_again_on_another_scale(
+    stack: StackHarness, judging: dict[str, Any]
+) -> None:
+    metric = {"metric": "verdict", "labels": {"yes": 0.5, "no": 0.25}}
+    path = f"{API}/rescore/{judging['run']['run_id']}"
+    answer = await http(stack, "POST", path, json={"task": "correctness", "metrics": [metric]})
+    assert answer.status == 200, answer.body
+    figure = answer.body["figures"]["verdict"]
+    assert (figure["n"], figure["mean"]) == (COUNT - HARD, pytest.approx((18 * 0.5 + 9 * 0.25) / 27))
+
+
 async def test_rest_orders_a_judge_once_and_lists_the_judges(stack: StackHarness, judged: str) -> None:
     path = f"{API}/judgements/{judged}"
     body = {"model_id": JUDGE, "prompt": "helpfulness", "scale": "yes-no", "limit": 5, "repetitions": 2}
