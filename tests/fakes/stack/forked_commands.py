@@ -58,7 +58,7 @@ def _ask(
 
 if __name__ == "__main__":
     import typer
-    from pydantic import TypeAdapter  # noqa: F401  # Typer would import it in each fork
+    from typer import _adapters  # noqa: F401  # Typer would import it, and pydantic, in each fork
 
     from proctor.cli.__main__ import app, main
 

@@ -6,6 +6,7 @@ program is a program itself, whose last argument is the socket that it gets its 
 
 import array
 import atexit
+import gc
 import json
 import os
 import signal
@@ -61,6 +62,8 @@ def number_of(content: bytes) -> int:
 
 def serve(server: socket.socket) -> None:
     """Forks until nobody is left who asks; returns in each fork that is to become the program."""
+    # Nothing of what is imported is garbage, and looking for some would copy its memory to each fork.
+    gc.freeze()
     # Those that wait for programs are not waited for.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     this = os.getpid()
