@@ -46,6 +46,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
     "Compare models": {
         "compare": "results.compare:compare",
         "gate": "results.gate:gate",
+        "plan-size": "results.plan_size:plan_size",
         "side-by-side": "results.answers:side_by_side",
         "leaderboard": "results.leaderboard:leaderboard",
         "history": "results.leaderboard:history",

@@ -1,6 +1,7 @@
 """Options that several commands have, and values written as text: metrics, JSON."""
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -35,6 +36,7 @@ PageOption = Annotated[str, typer.Option(help="Token of the page, printed below 
 StorageProject = Annotated[
     int, typer.Option(min=0, help="Number of the project whose storage it counts towards; 0 is none.")
 ]
+_POINTS = re.compile(r"(\d+(?:\.\d+)?) ?pts?")
 _METRIC_FORM = 'write it as NAME, NAME:OPTION=VALUE or {"metric": "f1", "average": "macro"}'
 
 
@@ -45,6 +47,15 @@ class ConnectionOptions:
     gateway: Gateway = None
     user: UserOption = ""
     as_json: AsJson = False
+
+
+def points(option: str, text: str) -> float:
+    found = _POINTS.fullmatch(text.strip())
+    if not found:
+        raise Refused(
+            f"{option} {text}: write points with their unit, such as 1pt for a hundredth of a share."
+        )
+    return float(found[1])
 
 
 def metric_use(text: str) -> sample_pb2.MetricUse:

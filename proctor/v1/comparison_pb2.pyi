@@ -165,6 +165,7 @@ class Difference(_message.Message):
     REMARK_FIELD_NUMBER: _builtins.int
     VERDICT_IF_PARSED_FIELD_NUMBER: _builtins.int
     DEPENDS_ON_UNPARSED_FIELD_NUMBER: _builtins.int
+    NOISE_FLOOR_FIELD_NUMBER: _builtins.int
     first: _builtins.int
     """Index of the first run in Comparison.runs."""
     second: _builtins.int
@@ -219,6 +220,10 @@ class Difference(_message.Message):
     """Result of the same tests over the pairs that were parsed in both runs; unspecified when all were parsed."""
     depends_on_unparsed: _builtins.bool
     """The side of the difference or the verdict is another one over the pairs that were parsed in both runs."""
+    noise_floor: _builtins.float
+    """What the difference of two such runs of one model stays below in 95 % of repetitions, by their rollouts alone; unset where a run has
+    one rollout, and of figures that are no means.
+    """
     def __init__(
         self,
         *,
@@ -248,10 +253,11 @@ class Difference(_message.Message):
         remark: _builtins.str = ...,
         verdict_if_parsed: Global___Verdict.ValueType = ...,
         depends_on_unparsed: _builtins.bool = ...,
+        noise_floor: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value", "_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_difference", b"_difference", "_difference_if_parsed", b"_difference_if_parsed", "_first_mean", b"_first_mean", "_p_value", b"_p_value", "_second_mean", b"_second_mean", "_smallest_detectable", b"_smallest_detectable", "adjusted_p_value", b"adjusted_p_value", "ci_high", b"ci_high", "ci_low", b"ci_low", "difference", b"difference", "difference_if_parsed", b"difference_if_parsed", "first_mean", b"first_mean", "p_value", b"p_value", "second_mean", b"second_mean", "smallest_detectable", b"smallest_detectable"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value", "_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_difference", b"_difference", "_difference_if_parsed", b"_difference_if_parsed", "_first_mean", b"_first_mean", "_noise_floor", b"_noise_floor", "_p_value", b"_p_value", "_second_mean", b"_second_mean", "_smallest_detectable", b"_smallest_detectable", "adjusted_p_value", b"adjusted_p_value", "ci_high", b"ci_high", "ci_low", b"ci_low", "difference", b"difference", "difference_if_parsed", b"difference_if_parsed", "first_mean", b"first_mean", "noise_floor", b"noise_floor", "p_value", b"p_value", "second_mean", b"second_mean", "smallest_detectable", b"smallest_detectable"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value", "_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_difference", b"_difference", "_difference_if_parsed", b"_difference_if_parsed", "_first_mean", b"_first_mean", "_p_value", b"_p_value", "_second_mean", b"_second_mean", "_smallest_detectable", b"_smallest_detectable", "adjusted_p_value", b"adjusted_p_value", "ci_high", b"ci_high", "ci_low", b"ci_low", "clusters", b"clusters", "depends_on_unparsed", b"depends_on_unparsed", "difference", b"difference", "difference_if_parsed", b"difference_if_parsed", "first", b"first", "first_failed", b"first_failed", "first_mean", b"first_mean", "first_unparsed", b"first_unparsed", "metric", b"metric", "only_first_right", b"only_first_right", "only_second_right", b"only_second_right", "p_value", b"p_value", "pairs", b"pairs", "remark", b"remark", "second", b"second", "second_failed", b"second_failed", "second_mean", b"second_mean", "second_unparsed", b"second_unparsed", "smallest_detectable", b"smallest_detectable", "task", b"task", "test", b"test", "verdict", b"verdict", "verdict_if_parsed", b"verdict_if_parsed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value", "_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_difference", b"_difference", "_difference_if_parsed", b"_difference_if_parsed", "_first_mean", b"_first_mean", "_noise_floor", b"_noise_floor", "_p_value", b"_p_value", "_second_mean", b"_second_mean", "_smallest_detectable", b"_smallest_detectable", "adjusted_p_value", b"adjusted_p_value", "ci_high", b"ci_high", "ci_low", b"ci_low", "clusters", b"clusters", "depends_on_unparsed", b"depends_on_unparsed", "difference", b"difference", "difference_if_parsed", b"difference_if_parsed", "first", b"first", "first_failed", b"first_failed", "first_mean", b"first_mean", "first_unparsed", b"first_unparsed", "metric", b"metric", "noise_floor", b"noise_floor", "only_first_right", b"only_first_right", "only_second_right", b"only_second_right", "p_value", b"p_value", "pairs", b"pairs", "remark", b"remark", "second", b"second", "second_failed", b"second_failed", "second_mean", b"second_mean", "second_unparsed", b"second_unparsed", "smallest_detectable", b"smallest_detectable", "task", b"task", "test", b"test", "verdict", b"verdict", "verdict_if_parsed", b"verdict_if_parsed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__adjusted_p_value: _TypeAlias = _typing.Literal["adjusted_p_value"]  # noqa: Y015
     _WhichOneofArgType__adjusted_p_value: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value"]  # noqa: Y015
@@ -265,6 +271,8 @@ class Difference(_message.Message):
     _WhichOneofArgType__difference_if_parsed: _TypeAlias = _typing.Literal["_difference_if_parsed", b"_difference_if_parsed"]  # noqa: Y015
     _WhichOneofReturnType__first_mean: _TypeAlias = _typing.Literal["first_mean"]  # noqa: Y015
     _WhichOneofArgType__first_mean: _TypeAlias = _typing.Literal["_first_mean", b"_first_mean"]  # noqa: Y015
+    _WhichOneofReturnType__noise_floor: _TypeAlias = _typing.Literal["noise_floor"]  # noqa: Y015
+    _WhichOneofArgType__noise_floor: _TypeAlias = _typing.Literal["_noise_floor", b"_noise_floor"]  # noqa: Y015
     _WhichOneofReturnType__p_value: _TypeAlias = _typing.Literal["p_value"]  # noqa: Y015
     _WhichOneofArgType__p_value: _TypeAlias = _typing.Literal["_p_value", b"_p_value"]  # noqa: Y015
     _WhichOneofReturnType__second_mean: _TypeAlias = _typing.Literal["second_mean"]  # noqa: Y015
@@ -283,6 +291,8 @@ class Difference(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__difference_if_parsed) -> _WhichOneofReturnType__difference_if_parsed | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__first_mean) -> _WhichOneofReturnType__first_mean | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__noise_floor) -> _WhichOneofReturnType__noise_floor | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__p_value) -> _WhichOneofReturnType__p_value | None: ...
     @_typing.overload
@@ -580,3 +590,124 @@ class Gate(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Gate: _TypeAlias = Gate  # noqa: Y015
+
+@_typing.final
+class PlannedSize(_message.Message):
+    """Rows and rollouts that show a difference."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLLOUTS_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    rollouts: _builtins.int
+    """Rollouts of each row in both runs; unset where the spread of rollouts is unknown: as many as the compared runs have."""
+    rows: _builtins.int
+    """Rows, of the kind that the task has."""
+    def __init__(
+        self,
+        *,
+        rollouts: _builtins.int | None = ...,
+        rows: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_rollouts", b"_rollouts", "rollouts", b"rollouts"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_rollouts", b"_rollouts", "rollouts", b"rollouts", "rows", b"rows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__rollouts: _TypeAlias = _typing.Literal["rollouts"]  # noqa: Y015
+    _WhichOneofArgType__rollouts: _TypeAlias = _typing.Literal["_rollouts", b"_rollouts"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rollouts) -> _WhichOneofReturnType__rollouts | None: ...
+
+Global___PlannedSize: _TypeAlias = PlannedSize  # noqa: Y015
+
+@_typing.final
+class SizedTask(_message.Message):
+    """What a task needs to show a difference. Undefined numbers are unset, never NaN."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DIFFERENCE_FIELD_NUMBER: _builtins.int
+    WANTED_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    SAMPLE_STD_FIELD_NUMBER: _builtins.int
+    ROLLOUT_STD_FIELD_NUMBER: _builtins.int
+    SIZES_FIELD_NUMBER: _builtins.int
+    wanted: _builtins.float
+    """The true difference that is to be shown, in the unit of the metric."""
+    rows: _builtins.int
+    """Rows that both runs answered."""
+    sample_std: _builtins.float
+    """Standard deviation of the difference between rows; unset where that of rollouts is unknown."""
+    rollout_std: _builtins.float
+    """Standard deviation of the difference within a row, of one rollout each; unset where it is unknown."""
+    @_builtins.property
+    def difference(self) -> Global___Difference:
+        """The stored comparison that the spread is taken from. The benchmark as a whole has an empty task."""
+
+    @_builtins.property
+    def sizes(self) -> _containers.RepeatedCompositeFieldContainer[Global___PlannedSize]:
+        """By rollouts, ascending; empty where the stored comparison has no error."""
+
+    def __init__(
+        self,
+        *,
+        difference: Global___Difference | None = ...,
+        wanted: _builtins.float = ...,
+        rows: _builtins.int = ...,
+        sample_std: _builtins.float | None = ...,
+        rollout_std: _builtins.float | None = ...,
+        sizes: _abc.Iterable[Global___PlannedSize] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_rollout_std", b"_rollout_std", "_sample_std", b"_sample_std", "difference", b"difference", "rollout_std", b"rollout_std", "sample_std", b"sample_std"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_rollout_std", b"_rollout_std", "_sample_std", b"_sample_std", "difference", b"difference", "rollout_std", b"rollout_std", "rows", b"rows", "sample_std", b"sample_std", "sizes", b"sizes", "wanted", b"wanted"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__rollout_std: _TypeAlias = _typing.Literal["rollout_std"]  # noqa: Y015
+    _WhichOneofArgType__rollout_std: _TypeAlias = _typing.Literal["_rollout_std", b"_rollout_std"]  # noqa: Y015
+    _WhichOneofReturnType__sample_std: _TypeAlias = _typing.Literal["sample_std"]  # noqa: Y015
+    _WhichOneofArgType__sample_std: _TypeAlias = _typing.Literal["_sample_std", b"_sample_std"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rollout_std) -> _WhichOneofReturnType__rollout_std | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__sample_std) -> _WhichOneofReturnType__sample_std | None: ...
+
+Global___SizedTask: _TypeAlias = SizedTask  # noqa: Y015
+
+@_typing.final
+class SizePlan(_message.Message):
+    """How large a benchmark has to be, from the spread of two stored runs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BENCHMARK_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    WARNINGS_FIELD_NUMBER: _builtins.int
+    benchmark: _builtins.str
+    """Name of the suite, or id of the data set."""
+    @_builtins.property
+    def runs(self) -> _containers.RepeatedCompositeFieldContainer[Global___ComparedRun]:
+        """The two runs."""
+
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___SizedTask]:
+        """In the order of the run; the benchmark as a whole has an empty name."""
+
+    @_builtins.property
+    def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What else to know, a sentence each."""
+
+    def __init__(
+        self,
+        *,
+        benchmark: _builtins.str = ...,
+        runs: _abc.Iterable[Global___ComparedRun] | None = ...,
+        tasks: _abc.Iterable[Global___SizedTask] | None = ...,
+        warnings: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["benchmark", b"benchmark", "runs", b"runs", "tasks", b"tasks", "warnings", b"warnings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SizePlan: _TypeAlias = SizePlan  # noqa: Y015

@@ -291,3 +291,96 @@ class GateRunResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GateRunResponse: _TypeAlias = GateRunResponse  # noqa: Y015
+
+@_typing.final
+class PlanSizeRequest(_message.Message):
+    """Request of PlanSize."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_IDS_FIELD_NUMBER: _builtins.int
+    MODELS_FIELD_NUMBER: _builtins.int
+    BENCHMARK_FIELD_NUMBER: _builtins.int
+    DIFFERENCE_POINTS_FIELD_NUMBER: _builtins.int
+    METRICS_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    ALPHA_FIELD_NUMBER: _builtins.int
+    POWER_FIELD_NUMBER: _builtins.int
+    MAX_ROLLOUTS_FIELD_NUMBER: _builtins.int
+    benchmark: _builtins.str
+    """Name of a suite without a version, or id of a data set; needed with models."""
+    difference_points: _builtins.float
+    """The true difference in points, hundredths of a share: above 0, at most 100."""
+    alpha: _builtins.float
+    """Level of the two-sided test: above 0 and below 0.5; unset means 0.05."""
+    power: _builtins.float
+    """Chance that the difference is shown: 0.5 to below 1; unset means 0.8."""
+    max_rollouts: _builtins.int
+    """Most rollouts of a row that are planned: 1 to 1,024; 0 means 16."""
+    @_builtins.property
+    def run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """UUIDs of two runs; empty when models are given."""
+
+    @_builtins.property
+    def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Two models "provider/name", by their latest completed run as in CompareRuns; empty when runs are given."""
+
+    @_builtins.property
+    def metrics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Only these metrics; empty means each task's main metric."""
+
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Only these tasks; empty means all tasks that the runs share."""
+
+    def __init__(
+        self,
+        *,
+        run_ids: _abc.Iterable[_builtins.str] | None = ...,
+        models: _abc.Iterable[_builtins.str] | None = ...,
+        benchmark: _builtins.str = ...,
+        difference_points: _builtins.float = ...,
+        metrics: _abc.Iterable[_builtins.str] | None = ...,
+        tasks: _abc.Iterable[_builtins.str] | None = ...,
+        alpha: _builtins.float | None = ...,
+        power: _builtins.float | None = ...,
+        max_rollouts: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_power", b"_power", "alpha", b"alpha", "power", b"power"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_power", b"_power", "alpha", b"alpha", "benchmark", b"benchmark", "difference_points", b"difference_points", "max_rollouts", b"max_rollouts", "metrics", b"metrics", "models", b"models", "power", b"power", "run_ids", b"run_ids", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
+    _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
+    _WhichOneofReturnType__power: _TypeAlias = _typing.Literal["power"]  # noqa: Y015
+    _WhichOneofArgType__power: _TypeAlias = _typing.Literal["_power", b"_power"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__alpha) -> _WhichOneofReturnType__alpha | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__power) -> _WhichOneofReturnType__power | None: ...
+
+Global___PlanSizeRequest: _TypeAlias = PlanSizeRequest  # noqa: Y015
+
+@_typing.final
+class PlanSizeResponse(_message.Message):
+    """Response of PlanSize."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLAN_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def plan(self) -> _comparison_pb2.SizePlan:
+        """Rows and rollouts, task by task."""
+
+    def __init__(
+        self,
+        *,
+        plan: _comparison_pb2.SizePlan | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlanSizeResponse: _TypeAlias = PlanSizeResponse  # noqa: Y015

@@ -50,6 +50,11 @@ class ComparisonServiceStub:
                 request_serializer=proctor_dot_v1_dot_comparison__service__pb2.GateRunRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_comparison__service__pb2.GateRunResponse.FromString,
                 _registered_method=True)
+        self.PlanSize = channel.unary_unary(
+                '/proctor.v1.ComparisonService/PlanSize',
+                request_serializer=proctor_dot_v1_dot_comparison__service__pb2.PlanSizeRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_comparison__service__pb2.PlanSizeResponse.FromString,
+                _registered_method=True)
 
 
 class ComparisonServiceServicer:
@@ -77,6 +82,13 @@ class ComparisonServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PlanSize(self, request, context):
+        """Says how many rows and rollouts show a difference, from the spread of two frozen runs, or of the completed runs of two models.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ComparisonServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -94,6 +106,11 @@ def add_ComparisonServiceServicer_to_server(servicer, server):
                     servicer.GateRun,
                     request_deserializer=proctor_dot_v1_dot_comparison__service__pb2.GateRunRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_comparison__service__pb2.GateRunResponse.SerializeToString,
+            ),
+            'PlanSize': grpc.unary_unary_rpc_method_handler(
+                    servicer.PlanSize,
+                    request_deserializer=proctor_dot_v1_dot_comparison__service__pb2.PlanSizeRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_comparison__service__pb2.PlanSizeResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -178,6 +195,33 @@ class ComparisonService:
             '/proctor.v1.ComparisonService/GateRun',
             proctor_dot_v1_dot_comparison__service__pb2.GateRunRequest.SerializeToString,
             proctor_dot_v1_dot_comparison__service__pb2.GateRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlanSize(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.ComparisonService/PlanSize',
+            proctor_dot_v1_dot_comparison__service__pb2.PlanSizeRequest.SerializeToString,
+            proctor_dot_v1_dot_comparison__service__pb2.PlanSizeResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,8 @@ class ComparisonServiceStub:
     """Lists the samples on which two frozen runs of one suite, or over data sets, differ in a metric, by keyset pages."""
     GateRun: _grpc.UnaryUnaryMultiCallable[_comparison_service_pb2.GateRunRequest, _comparison_service_pb2.GateRunResponse]
     """Decides whether a frozen run is worse than its base, another one of the same suite or over data sets, by more than a margin."""
+    PlanSize: _grpc.UnaryUnaryMultiCallable[_comparison_service_pb2.PlanSizeRequest, _comparison_service_pb2.PlanSizeResponse]
+    """Says how many rows and rollouts show a difference, from the spread of two frozen runs, or of the completed runs of two models."""
 
 @_typing.type_check_only
 class ComparisonServiceAsyncStub(ComparisonServiceStub):
@@ -51,6 +53,8 @@ class ComparisonServiceAsyncStub(ComparisonServiceStub):
     """Lists the samples on which two frozen runs of one suite, or over data sets, differ in a metric, by keyset pages."""
     GateRun: _aio.UnaryUnaryMultiCallable[_comparison_service_pb2.GateRunRequest, _comparison_service_pb2.GateRunResponse]  # type: ignore[assignment]
     """Decides whether a frozen run is worse than its base, another one of the same suite or over data sets, by more than a margin."""
+    PlanSize: _aio.UnaryUnaryMultiCallable[_comparison_service_pb2.PlanSizeRequest, _comparison_service_pb2.PlanSizeResponse]  # type: ignore[assignment]
+    """Says how many rows and rollouts show a difference, from the spread of two frozen runs, or of the completed runs of two models."""
 
 class ComparisonServiceServicer(metaclass=_abc_1.ABCMeta):
     """Compares runs sample by sample."""
@@ -78,5 +82,13 @@ class ComparisonServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_comparison_service_pb2.GateRunResponse, _abc.Awaitable[_comparison_service_pb2.GateRunResponse]]:
         """Decides whether a frozen run is worse than its base, another one of the same suite or over data sets, by more than a margin."""
+
+    @_abc_1.abstractmethod
+    def PlanSize(
+        self,
+        request: _comparison_service_pb2.PlanSizeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_comparison_service_pb2.PlanSizeResponse, _abc.Awaitable[_comparison_service_pb2.PlanSizeResponse]]:
+        """Says how many rows and rollouts show a difference, from the spread of two frozen runs, or of the completed runs of two models."""
 
 def add_ComparisonServiceServicer_to_server(servicer: ComparisonServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -65,7 +65,7 @@ async def compare(session: Session, options: CompareOptions) -> None:
     """Compare runs or models, paired by sample: difference, interval, p and verdict per task."""
     if options.flips and len(options.names) != 2:
         raise Refused("--flips needs exactly two runs or models.")
-    runs, models = _runs_and_models(options.names, options.benchmark)
+    runs, models = runs_and_models(options.names, options.benchmark)
     comparison = (
         await session.client.comparisons.CompareRuns(
             comparison_service_pb2.CompareRunsRequest(
@@ -95,7 +95,7 @@ async def compare(session: Session, options: CompareOptions) -> None:
         print_flips(session.terminal.out, found)
 
 
-def _runs_and_models(names: Sequence[str], benchmark: str) -> tuple[Sequence[str], Sequence[str]]:
+def runs_and_models(names: Sequence[str], benchmark: str) -> tuple[Sequence[str], Sequence[str]]:
     """Models stand for their latest completed runs of the benchmark; one of the two is empty."""
     are_runs = {_is_run(name) for name in names}
     if len(are_runs) > 1:
@@ -237,6 +237,11 @@ def _notes(each: comparison_pb2.Difference, *, is_brief: bool) -> Iterator[str]:
         yield (
             f"{each.pairs} pairs would have shown a difference of {each.smallest_detectable:.4f} "
             "(power 80 %); not shown is not equal"
+        )
+    if each.HasField("noise_floor"):
+        yield (
+            f"rollouts alone move the difference of two runs of one model by up to {each.noise_floor:.4f} "
+            "(95 % of repetitions)"
         )
     if each.HasField("difference_if_parsed"):
         yield (

@@ -1,6 +1,5 @@
 """`proctor gate`: whether a run is worse than its base by more than a margin."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from proctor.cli.gateway import Session, page_address
-from proctor.cli.options import RunIdArgument
+from proctor.cli.options import RunIdArgument, points
 from proctor.cli.render.table import Cell, Column, numbers, table
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import NONE, counted
@@ -24,7 +23,6 @@ from proctor.values.comparison import GATE_MAX_FAILED_SHARE, GATE_MAX_UNPARSED_S
 from proctor.values.metrics.names import kind_of
 from proctor.wire.enums import word_of
 
-_POINTS = re.compile(r"(\d+(?:\.\d+)?) ?pts?")
 _PAGE_SIZE = 500
 _CODES = {
     comparison_pb2.GATE_VERDICT_PASS: ExitCode.OK,
@@ -75,7 +73,7 @@ class GateOptions:
         return comparison_service_pb2.GateRunRequest(
             run_id=self.run_id,
             base_run_id=self.base,
-            margin_points=_points(self.margin),
+            margin_points=points("--margin", self.margin),
             alpha=self.alpha,
             metrics=_metrics(self.suite_metric or ()),
             tasks=self.task,
@@ -116,15 +114,6 @@ async def gate(session: Session, options: GateOptions, files: GateFiles) -> Exit
         _write(files.junit, junit(decided))
     session.terminal.show(decided, print_gate)
     return _CODES[decided.verdict]
-
-
-def _points(text: str) -> float:
-    found = _POINTS.fullmatch(text.strip())
-    if not found:
-        raise Refused(
-            f"--margin {text}: write points with their unit, such as 1pt for a hundredth of a share."
-        )
-    return float(found[1])
 
 
 def _metrics(given: Sequence[str]) -> Mapping[str, str]:

@@ -89,6 +89,7 @@ METHODS: Mapping[str, Permission] = {
     "CompareRuns": _READ,
     "ListFlips": _READ,
     "GateRun": _READ,
+    "PlanSize": _READ,
     "GetLeaderboard": _READ,
     "ListHistory": _READ,
     "ListClosedRuns": _READ,

@@ -141,6 +141,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", f"{BENCHMARKING}/judgements/{{job_id}}"): "GetSummary",
     ("POST", f"{BENCHMARKING}/compare"): "CompareRuns",
     ("POST", f"{BENCHMARKING}/gate"): "GateRun",
+    ("POST", f"{BENCHMARKING}/plan-size"): "PlanSize",
     ("GET", f"{BENCHMARKING}/leaderboard"): "GetLeaderboard",
     ("GET", f"{BENCHMARKING}/history"): "ListHistory",
     ("GET", QUEUE): "GetQueue",

@@ -28,7 +28,7 @@ from services.gateway.api import (
     rollouts,
     users,
 )
-from services.gateway.api.comparisons import gates
+from services.gateway.api.comparisons import gates, sizes
 from services.gateway.api.comparisons import routes as comparisons
 from services.gateway.api.dataset_runs import routes as dataset_runs
 from services.gateway.api.datasets import routes as datasets
@@ -68,6 +68,7 @@ _ROUTERS = (
     artifacts.router,
     comparisons.router,
     gates.router,
+    sizes.router,
     leaderboard.router,
     exports.router,
     judging.router,

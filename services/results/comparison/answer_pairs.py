@@ -12,6 +12,7 @@ from services.results.scoring.compiled_scoring import ScoredMetric
 from services.results.scoring.score import UNREAD, ScoreValue
 from services.results.statistics.columns import Array, Numbers
 from services.results.statistics.paired.pairs import LabelPairs, Predictions, ScorePairs
+from services.results.statistics.paired.rollout_noise import RolloutNoise, rollout_noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,18 @@ def score_pairs_of(groups: Sequence[PairGroup], scored: ScoredMetric) -> ScorePa
         units.clusters,
         is_right_or_wrong(scored.metric.name),
     )
+
+
+def rollout_noise_of(groups: Sequence[PairGroup], scored: ScoredMetric) -> RolloutNoise | None:
+    """None of majority votes too: one score of a sample has no spread."""
+    if scored.pipeline.is_majority:
+        return None
+    first, second = ([[_number(score) for score in run.scores] for run in runs] for runs in _runs(groups))
+    return rollout_noise(first, second, np.array([group.count for group in groups], dtype=np.int64))
+
+
+def _runs(groups: Sequence[PairGroup]) -> tuple[list[SampleAnswers], list[SampleAnswers]]:
+    return [group.first for group in groups], [group.second for group in groups]
 
 
 def label_pairs_of(groups: Sequence[PairGroup]) -> LabelPairs:

@@ -55,6 +55,10 @@ class Difference:
         return sides < 0 or self.verdict_if_parsed is not self.verdict
 
     @property
+    def noise_floor(self) -> float | None:
+        return self.estimate.noise_floor
+
+    @property
     def light(self) -> "Difference":
         """Without the sums that estimates were made from: they are as large as the runs."""
         if_parsed = self.if_parsed and replace(self.if_parsed, units=None)

@@ -102,7 +102,7 @@ def gated_tasks(
     differences: Sequence[Difference], samples: Mapping[str, int], rules: GateRules
 ) -> list[GatedTask]:
     """`samples` of each task, in the run that has more of them."""
-    margins = [_margin(one.metric, rules.margin_points) for one in differences]
+    margins = [from_points(one.metric, rules.margin_points) for one in differences]
     widths = [_width(one.metric) for one in differences]
     estimates = [one.estimate for one in differences]
     found = if_parsed = _decisions(estimates, widths, margins, rules.alpha)
@@ -201,7 +201,7 @@ def _decision(test: MarginTest, not_worse: _Tail, worse: _Tail, alpha: float, te
     )
 
 
-def _margin(metric: str, points: float) -> float:
+def from_points(metric: str, points: float) -> float:
     """In the unit of the metric: pages show shares and coefficients times a hundred, others as they are."""
     return points / 100 if _unit(metric).is_of_one else points
 

@@ -18,16 +18,17 @@ from services.results.comparison.comparison import Comparison, Difference
 from services.results.comparison.decide_gate import DecideGate, GateQuery
 from services.results.comparison.gate import Decision, Gate, GatedTask, GateRules
 from services.results.comparison.list_flips import Flip, FlipsQuery, ListFlips
+from services.results.comparison.plan_size import DEFAULT_ROLLOUTS, PlanSize, SizePlan, SizeQuery
 from services.results.samples.sample import target_as_text
-from services.results.statistics.paired.difference_estimate import DifferenceEstimate
+from services.results.statistics.paired.difference_estimate import LEVEL, POWER, DifferenceEstimate
 
 SERVICE_NAME = comparison_service_pb2.DESCRIPTOR.services_by_name["ComparisonService"].full_name
 
 # Of these only the service itself makes use.
-_UNSENT = {"stderr", "degrees_of_freedom", "units"}
+_UNSENT = {"stderr", "degrees_of_freedom", "units", "noise"}
 _OF_ESTIMATE = {each.name for each in fields(DifferenceEstimate)} - _UNSENT
 _OF_TALLY = {each.name for each in fields(PairTally)}
-_COMPUTED = {"difference_if_parsed", "depends_on_unparsed"}
+_COMPUTED = {"difference_if_parsed", "depends_on_unparsed", "noise_floor"}
 _OF_PAIR = {each.name for each in fields(Difference)} - {"estimate", "tally", "if_parsed"} | _COMPUTED
 # A difference is sent in one piece with its estimate and its tally.
 DIFFERENCE = Codec(
@@ -56,6 +57,7 @@ class GrpcComparisonApi(comparison_grpc.ComparisonServiceServicer):
     compare_runs: CompareRuns
     list_flips: ListFlips
     decide_gate: DecideGate
+    plan_size: PlanSize
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
@@ -96,6 +98,25 @@ class GrpcComparisonApi(comparison_grpc.ComparisonServiceServicer):
             total=page.total,
         )
 
+    async def PlanSize(
+        self, request: comparison_service_pb2.PlanSizeRequest, context: RpcContext
+    ) -> comparison_service_pb2.PlanSizeResponse:
+        query = SizeQuery(
+            CompareQuery(
+                tuple(checked_id("run_ids", run_id) for run_id in request.run_ids),
+                checked_texts("models", request.models),
+                checked_text("benchmark", request.benchmark),
+                checked_texts("metrics", request.metrics),
+                checked_texts("tasks", request.tasks),
+            ),
+            request.difference_points,
+            request.alpha if request.HasField("alpha") else LEVEL,
+            request.power if request.HasField("power") else POWER,
+            request.max_rollouts or DEFAULT_ROLLOUTS,
+        )
+        plan = await self.plan_size.plan(query)
+        return comparison_service_pb2.PlanSizeResponse(plan=size_plan_to_proto(plan))
+
     async def GateRun(
         self, request: comparison_service_pb2.GateRunRequest, context: RpcContext
     ) -> comparison_service_pb2.GateRunResponse:
@@ -125,6 +146,23 @@ def comparison_to_proto(comparison: Comparison) -> comparison_pb2.Comparison:
     return message
 
 
+def size_plan_to_proto(plan: SizePlan) -> comparison_pb2.SizePlan:
+    message = comparison_pb2.SizePlan(benchmark=plan.comparison.benchmark, warnings=plan.warnings)
+    message.runs.extend(COMPARISON.to_proto(plan.comparison).runs)
+    for task in plan.tasks:
+        sent = message.tasks.add(
+            rows=task.difference.estimate.pairs,
+            wanted=task.wanted,
+            sizes=[comparison_pb2.PlannedSize(rollouts=size.rollouts, rows=size.rows) for size in task.sizes],
+        )
+        DIFFERENCE.fill(sent.difference, task.difference)
+        _fill_figures(sent.difference, task.difference)
+        for name, value in (("sample_std", task.sample_std), ("rollout_std", task.rollout_std)):
+            if value is not None:
+                setattr(sent, name, value)
+    return message
+
+
 def gate_to_proto(gate: Gate) -> comparison_pb2.Gate:
     message = GATE.to_proto(gate)
     message.verdict = number_of(gate.verdict)
@@ -141,6 +179,8 @@ def _fill_figures(sent: comparison_pb2.Difference, one: Difference) -> None:
     ESTIMATE.fill(sent, one.estimate)
     TALLY.fill(sent, one.tally)
     sent.depends_on_unparsed = one.depends_on_unparsed
+    if one.estimate.noise_floor is not None:
+        sent.noise_floor = one.estimate.noise_floor
     if one.if_parsed and one.if_parsed.difference is not None:
         sent.difference_if_parsed = one.if_parsed.difference
 

@@ -1,10 +1,12 @@
 """The differences of two runs: each task and metric, then the benchmark as a whole."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from services.results.comparison.answer_pairs import (
     PairGroup,
     label_pairs_of,
+    rollout_noise_of,
     score_pairs_of,
     sum_of,
     tally_of,
@@ -35,7 +37,8 @@ def metric_difference(
     if not paired:
         return undefined(0, NO_PAIRS)
     if scored.has_numbers:
-        return difference_of_means(score_pairs_of(paired, scored))
+        estimate = difference_of_means(score_pairs_of(paired, scored))
+        return replace(estimate, noise=rollout_noise_of(paired, scored))
     if name in NUMBER_FIGURES:
         return difference_of_correlations(label_pairs_of(paired), NUMBER_FIGURES[name])
     measure = label_measure(name, scored.metric.average, label_count)

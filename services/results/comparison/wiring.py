@@ -6,6 +6,7 @@ from services.results.comparison.comparison import DifferenceCache
 from services.results.comparison.decide_gate import DecideGate
 from services.results.comparison.grpc_api import GrpcComparisonApi
 from services.results.comparison.list_flips import ListFlips
+from services.results.comparison.plan_size import PlanSize
 from services.results.comparison.ports import Calls, RunsOfModels
 from services.results.comparison.postgres import PostgresComparisons, PostgresPairs
 from services.results.summaries.ports import Stores
@@ -34,6 +35,7 @@ def make_comparison_api(
     return GrpcComparisonApi(
         compare_runs=compare_runs,
         decide_gate=DecideGate(records=stores.records, compare_runs=compare_runs),
+        plan_size=PlanSize(compare_runs=compare_runs),
         list_flips=ListFlips(
             records=stores.records, sample_sets=stores.sample_sets, pairs=compare_pair.pairs
         ),

@@ -10,7 +10,7 @@ import pytest
 from proctor.v1 import summary_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.gateway.backend_services import refused
-from tests.fakes.gateway.compared_runs import failed_gate, two_models
+from tests.fakes.gateway.compared_runs import failed_gate, planned_size, two_models
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.gateway.http_calls import call
 
@@ -87,6 +87,26 @@ async def test_a_gate_says_what_it_decided_task_by_task(harness: GatewayHarness)
     assert (asked.margin_points, asked.alpha, list(asked.may_differ)) == (1.0, 0.05, ["agent"])
     status, _, _ = await call(harness, "POST", f"{API}/gate", json={**body, "margin_points": 101})
     assert status == 422
+
+
+async def test_a_plan_has_rows_by_rollouts_for_each_task(harness: GatewayHarness) -> None:
+    harness.results.comparisons.plan.CopyFrom(planned_size())
+    harness.scheduler.ordered_models = ["vllm/a", "vllm/b"]
+    body = {"model_ids": ["a", "vllm/b"], "benchmark_suite": "glue", "difference_points": 1, "power": 0.9}
+    status, answer, _ = await call(harness, "POST", f"{API}/plan-size", json=body)
+    assert status == 200
+    plan = answer["plan"]
+    assert [run["model"] for run in plan["runs"]] == ["a", "b"]
+    sst2, rte, cola = plan["tasks"]
+    assert sst2["sizes"] == [{"rollouts": 1, "rows": 12_000}, {"rollouts": 2, "rows": 9_000}]
+    assert (sst2["sample_std"], sst2["difference"]["noise_floor"]) == (0.3, 0.023)
+    assert (rte["sizes"], rte["rollout_std"]) == ([{"rollouts": None, "rows": 5_000}], None)
+    assert (cola["sizes"], cola["difference"]["noise_floor"]) == ([], None)
+    [asked] = harness.results.comparisons.planned
+    assert (list(asked.models), asked.difference_points, asked.power) == (["vllm/a", "vllm/b"], 1.0, 0.9)
+    for wrong in ({"difference_points": 0}, {"model_ids": ["a", "b", "c"]}, {"max_rollouts": 0}):
+        status, _, _ = await call(harness, "POST", f"{API}/plan-size", json={**body, **wrong})
+        assert status == 422
 
 
 async def test_two_models_of_one_name_are_shown_with_their_providers(harness: GatewayHarness) -> None:

@@ -28,6 +28,19 @@ def two_models() -> comparison_pb2.Comparison:
     return comparison
 
 
+def planned_size() -> comparison_pb2.SizePlan:
+    """sst2 has rollouts, rte has one, and cola has no error."""
+    compared = two_models()
+    plan = comparison_pb2.SizePlan(benchmark="glue", runs=compared.runs, warnings=["qqp: only a has it"])
+    sst2, rte, _, cola = compared.differences
+    sst2.noise_floor = 0.023
+    sizes = [comparison_pb2.PlannedSize(rollouts=k, rows=rows) for k, rows in ((1, 12_000), (2, 9_000))]
+    plan.tasks.add(difference=sst2, wanted=0.01, rows=400, sample_std=0.3, rollout_std=0.4, sizes=sizes)
+    plan.tasks.add(difference=rte, wanted=0.01, rows=400, sizes=[comparison_pb2.PlannedSize(rows=5_000)])
+    plan.tasks.add(difference=cola, wanted=0.01, rows=1)
+    return plan
+
+
 def failed_gate() -> comparison_pb2.Gate:
     """a is worse than b on rte, passes on sst2 and has no figure on cola."""
     compared = two_models()

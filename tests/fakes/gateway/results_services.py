@@ -38,6 +38,8 @@ class FakeComparisons(comparison_grpc.ComparisonServiceServicer):
     listed: list[comparison_service_pb2.ListFlipsRequest] = field(default_factory=list)
     gate: comparison_pb2.Gate = field(default_factory=comparison_pb2.Gate)
     gated: list[comparison_service_pb2.GateRunRequest] = field(default_factory=list)
+    plan: comparison_pb2.SizePlan = field(default_factory=comparison_pb2.SizePlan)
+    planned: list[comparison_service_pb2.PlanSizeRequest] = field(default_factory=list)
     refusal: RemoteError | None = None
 
     async def CompareRuns(
@@ -53,6 +55,12 @@ class FakeComparisons(comparison_grpc.ComparisonServiceServicer):
     ) -> comparison_service_pb2.GateRunResponse:
         self.gated.append(request)
         return comparison_service_pb2.GateRunResponse(gate=self.gate)
+
+    async def PlanSize(
+        self, request: comparison_service_pb2.PlanSizeRequest, context: Any
+    ) -> comparison_service_pb2.PlanSizeResponse:
+        self.planned.append(request)
+        return comparison_service_pb2.PlanSizeResponse(plan=self.plan)
 
     async def ListFlips(
         self, request: comparison_service_pb2.ListFlipsRequest, context: Any

@@ -12,7 +12,7 @@ from proctor.v1 import export_service_pb2 as export_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.backend_services import refused
-from tests.fakes.gateway.compared_runs import failed_gate, two_models
+from tests.fakes.gateway.compared_runs import failed_gate, planned_size, two_models
 from tests.fakes.gateway.dataset_runs import stored_run
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.stack.command_line import CommandLine, ended
@@ -108,6 +108,28 @@ async def test_a_gate_is_an_exit_code_a_comment_and_a_report(
     assert [case[0].tag for case in suite if len(case)] == ["failure", "error"]
     [asked] = comparisons.gated
     assert (asked.run_id, asked.base_run_id, dict(asked.metrics)) == (FIRST, SECOND, {"rte": "acc"})
+
+
+async def test_a_plan_takes_the_leading_models_where_none_are_named(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    comparisons = harness.results.comparisons
+    comparisons.plan.CopyFrom(planned_size())
+    named = await proctor("plan-size", FIRST, SECOND, "--difference", "0.5pt")
+    assert (named.code, list(comparisons.planned[0].run_ids)) == (0, [FIRST, SECOND])
+    assert comparisons.planned[0].difference_points == 0.5
+    assert "12,000" in named.out
+    assert "as now" in named.out
+    assert "0.3000 between rows, 0.4000 between rollouts of a row" in named.out
+    few = await proctor("plan-size", "--suite", "glue", "--difference", "1pt")
+    assert (few.code, few.out) == (2, "")
+    entries = harness.results.entries.leaderboard.entries
+    for model in ("vllm/a", "vllm/b"):
+        entries.add(model=model)
+    assert (await proctor("plan-size", "--suite", "glue", "--difference", "1pt")).code == 0
+    assert list(comparisons.planned[1].models) == ["vllm/a", "vllm/b"]
+    wrong = await proctor("plan-size", FIRST, SECOND, "--difference", "1%")
+    assert (wrong.code, wrong.err[:12]) == (2, "--difference")
 
 
 @pytest.mark.parametrize(

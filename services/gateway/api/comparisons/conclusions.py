@@ -28,6 +28,10 @@ class DifferenceShown(BaseModel):
     pairs: int = Field(description="Samples that both runs answered")
     clusters: int
     smallest_detectable: float | None = Field(description="With a power of 80 %")
+    noise_floor: float | None = Field(
+        description="Rollouts alone move the difference of two such runs of one model by up to this much, in "
+        "95 % of repetitions; null where a run has one rollout"
+    )
     first_failed: int = Field(description="Failed samples, which are excluded")
     second_failed: int
     first_unparsed: int = Field(description="Unparsed answers among the pairs, which count as wrong")

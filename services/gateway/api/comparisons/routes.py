@@ -3,7 +3,7 @@
 import uuid
 from collections import Counter
 from collections.abc import Sequence
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
@@ -44,14 +44,14 @@ _ONE_KIND: list[JsonValue] = [
 ]
 
 
-class CompareRequest(RequestBody):
-    """Two to six models by their latest completed run of a benchmark, or two to six runs."""
+class RunsOrModels(RequestBody):
+    """Two models by their latest completed run of a benchmark, or two runs."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": _ONE_KIND})
 
     model_ids: list[Text] = Field(
         min_length=2,
-        max_length=6,
+        max_length=2,
         json_schema_extra={"uniqueItems": True},
         description="Models as ordered or as provider/name, or ids of jobs",
     )
@@ -66,9 +66,6 @@ class CompareRequest(RequestBody):
     tasks: list[Text] = Field(
         default_factory=list, max_length=MAX_TASKS, description="Empty means all that the runs share"
     )
-    force: bool = Field(
-        default=False, description="Compare different scoring methods or options of a metric, with a warning"
-    )
 
     @model_validator(mode="after")
     def of_one_kind(self) -> Self:
@@ -81,16 +78,33 @@ class CompareRequest(RequestBody):
             raise ValueError("model_ids must be distinct")
         return self
 
-    def to_proto(self) -> comparison_service_pb2.CompareRunsRequest:
+    def compared(self) -> dict[str, Any]:
+        """The fields of a request of results."""
         are_runs = _is_run(self.model_ids[0])
-        return comparison_service_pb2.CompareRunsRequest(
-            run_ids=self.model_ids if are_runs else (),
-            models=() if are_runs else self.model_ids,
-            benchmark=self.benchmark_suite,
-            metrics=self.metrics,
-            tasks=self.tasks,
-            is_forced=self.force,
-        )
+        return {
+            "run_ids": self.model_ids if are_runs else (),
+            "models": () if are_runs else self.model_ids,
+            "benchmark": self.benchmark_suite,
+            "metrics": self.metrics,
+            "tasks": self.tasks,
+        }
+
+
+class CompareRequest(RunsOrModels):
+    """Two to six models by their latest completed run of a benchmark, or two to six runs."""
+
+    model_ids: list[Text] = Field(
+        min_length=2,
+        max_length=6,
+        json_schema_extra={"uniqueItems": True},
+        description="Models as ordered or as provider/name, or ids of jobs",
+    )
+    force: bool = Field(
+        default=False, description="Compare different scoring methods or options of a metric, with a warning"
+    )
+
+    def to_proto(self) -> comparison_service_pb2.CompareRunsRequest:
+        return comparison_service_pb2.CompareRunsRequest(**self.compared(), is_forced=self.force)
 
 
 class ComparedJob(BaseModel):

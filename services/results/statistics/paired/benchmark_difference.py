@@ -17,6 +17,7 @@ from services.results.statistics.paired.difference_estimate import (
 )
 from services.results.statistics.paired.mean_difference import NO_SPREAD
 from services.results.statistics.paired.permutation_test import SwapUnits, sum_p_value, without_idle
+from services.results.statistics.paired.rollout_noise import weighted_noise
 
 # Student's t holds its level with at least so many differing samples (or passages) and degrees of freedom.
 ENOUGH_FOR_T = 100
@@ -52,6 +53,7 @@ def benchmark_difference(
         clusters=sum(task.clusters for task in tasks),
         only_first_right=sum(task.only_first_right for task in tasks),
         only_second_right=sum(task.only_second_right for task in tasks),
+        noise=weighted_noise([task.noise for task in tasks], weights),
     )
     return _tested(estimate, tasks, weights)
 

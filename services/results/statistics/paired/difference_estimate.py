@@ -9,6 +9,7 @@ from scipy.special import ndtri, stdtrit
 
 from proctor.values.comparison import Verdict
 from services.results.statistics.paired.pairs import UnitSums
+from services.results.statistics.paired.rollout_noise import RolloutNoise
 
 # Both are the usual ones (Cohen 1988): a false finding in 20, and one in five missed.
 LEVEL = 0.05
@@ -27,7 +28,8 @@ class DifferenceEstimate:
 
     `smallest_detectable`: the true difference that as many pairs with the same spread show at the level of
     5 % (two-sided) in 80 % of repetitions. `degrees_of_freedom`: of the standard error; infinite for a normal
-    one. `units`: what the difference is the mean of, where it is a mean.
+    one. `units`: what the difference is the mean of, where it is a mean. `noise`: what rollouts alone bring
+    to the standard error; None where a run has one rollout, and of figures that are no means.
     """
 
     pairs: int = 0
@@ -46,6 +48,12 @@ class DifferenceEstimate:
     remark: str = ""
     degrees_of_freedom: float | None = None
     units: UnitSums | None = field(default=None, compare=False, repr=False)
+    noise: RolloutNoise | None = None
+
+    @property
+    def noise_floor(self) -> float | None:
+        """What a difference of two such runs of one model stays below in 95 % of repetitions."""
+        return None if self.noise is None else t_quantile(math.inf, 1 - LEVEL / 2) * self.noise.stderr
 
 
 def undefined(pairs: int, remark: str) -> DifferenceEstimate:

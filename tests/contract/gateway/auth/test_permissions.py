@@ -92,7 +92,8 @@ def test_what_changes_something_is_no_read_and_needs_a_caller() -> None:
     # Forms of pages that change nothing but cookies.
     cookies = {("POST", "/theme"), ("POST", "/sign-in"), ("POST", "/sign-out")}
     # They store nothing; their bodies do not fit into an address.
-    questions = {("POST", f"/api/v1/benchmarking/{name}") for name in ("compare", "estimate", "gate")}
+    names = ("compare", "estimate", "gate", "plan-size")
+    questions = {("POST", f"/api/v1/benchmarking/{name}") for name in names}
     questions.add(("POST", "/suites/check"))
     assert {method for method, _ in (reads | public) - cookies - questions} == {"GET"}
     assert questions <= reads

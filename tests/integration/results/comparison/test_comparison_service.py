@@ -167,6 +167,27 @@ async def test_a_gate_of_other_conditions_or_an_incomplete_run_decides_nothing(
     assert allowed.verdict == comparison_pb2.GATE_VERDICT_PASS
 
 
+async def test_a_size_is_planned_from_the_spread_of_two_runs(harness: ResultsHarness) -> None:
+    runs = [await closed(harness, "sizes", right) for right in (30, 20)]
+    request = comparison_service_pb2.PlanSizeRequest(run_ids=runs, difference_points=5)
+    async with comparisons_of(harness) as comparisons:
+        plan = (await comparisons.PlanSize(request)).plan
+        request.run_ids.append(new_id())
+        with pytest.raises(grpc.aio.AioRpcError, match="run_ids must be 2, not 3"):
+            await comparisons.PlanSize(request)
+        request = comparison_service_pb2.PlanSizeRequest(run_ids=runs)
+        with pytest.raises(grpc.aio.AioRpcError, match="difference_points must be above 0"):
+            await comparisons.PlanSize(request)
+    assert [run.run_id for run in plan.runs] == runs
+    task, whole = plan.tasks
+    assert (task.difference.task, whole.difference.task, task.rows, task.wanted) == ("t0", "", 40, 0.05)
+    # A quarter of the pairs differ, all to one side: variance 3/16, with 40 / 39 of it for few samples.
+    [size] = task.sizes
+    assert size.rows == pytest.approx(7.849 * 3 / 16 * 40 / 39 / 0.05**2, rel=0.01)
+    assert not size.HasField("rollouts")
+    assert plan.warnings[0].startswith("The runs have one rollout")
+
+
 async def test_refusals_say_why(harness: ResultsHarness) -> None:
     one, other = await closed(harness, "refusals", 5), await closed(harness, "elsewhere", 5)
     still_open = (await recorded(harness, "refusals", 5)).run_id

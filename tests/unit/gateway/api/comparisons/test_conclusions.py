@@ -26,6 +26,7 @@ UNDECIDED = DifferenceShown(
     pairs=400,
     clusters=400,
     smallest_detectable=0.04,
+    noise_floor=None,
     first_failed=0,
     second_failed=0,
     first_unparsed=0,
