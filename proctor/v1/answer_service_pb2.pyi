@@ -370,3 +370,142 @@ class ListMarkChangesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListMarkChangesResponse: _TypeAlias = ListMarkChangesResponse  # noqa: Y015
+
+@_typing.final
+class CalibrateJudgeRequest(_message.Message):
+    """Request of CalibrateJudge."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID of a judging run."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CalibrateJudgeRequest: _TypeAlias = CalibrateJudgeRequest  # noqa: Y015
+
+@_typing.final
+class CalibratedFigure(_message.Message):
+    """The figure of a judge, corrected by marks of people (golden: 1, wrong: 0). Undefined numbers are unset, never NaN."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SAMPLES_FIELD_NUMBER: _builtins.int
+    MARKS_FIELD_NUMBER: _builtins.int
+    RAW_FIELD_NUMBER: _builtins.int
+    MEAN_FIELD_NUMBER: _builtins.int
+    STDERR_FIELD_NUMBER: _builtins.int
+    CI_LOW_FIELD_NUMBER: _builtins.int
+    CI_HIGH_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    MORE_MARKS_FIELD_NUMBER: _builtins.int
+    ERROR_RATE_FIELD_NUMBER: _builtins.int
+    ADVICE_FIELD_NUMBER: _builtins.int
+    samples: _builtins.int
+    """Judged samples with a verdict."""
+    marks: _builtins.int
+    """Those of them that are marked."""
+    raw: _builtins.float
+    """Mean of the verdicts as they are."""
+    mean: _builtins.float
+    """Corrected mean; unset with fewer than 30 marks: the judge is uncalibrated."""
+    stderr: _builtins.float
+    """Standard error of the corrected mean."""
+    ci_low: _builtins.float
+    """Lower end of its 95 % interval."""
+    ci_high: _builtins.float
+    """Upper end of its 95 % interval."""
+    weight: _builtins.float
+    """How much the verdicts count: 0 where they say nothing of marks."""
+    more_marks: _builtins.int
+    """So many more marks halve the interval; unset where marks alone cannot."""
+    error_rate: _builtins.float
+    """Share of the marked samples that the judge has wrong."""
+    advice: _builtins.str
+    """What marks it takes, in a sentence."""
+    def __init__(
+        self,
+        *,
+        samples: _builtins.int = ...,
+        marks: _builtins.int = ...,
+        raw: _builtins.float | None = ...,
+        mean: _builtins.float | None = ...,
+        stderr: _builtins.float | None = ...,
+        ci_low: _builtins.float | None = ...,
+        ci_high: _builtins.float | None = ...,
+        weight: _builtins.float | None = ...,
+        more_marks: _builtins.int | None = ...,
+        error_rate: _builtins.float | None = ...,
+        advice: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_error_rate", b"_error_rate", "_mean", b"_mean", "_more_marks", b"_more_marks", "_raw", b"_raw", "_stderr", b"_stderr", "_weight", b"_weight", "ci_high", b"ci_high", "ci_low", b"ci_low", "error_rate", b"error_rate", "mean", b"mean", "more_marks", b"more_marks", "raw", b"raw", "stderr", b"stderr", "weight", b"weight"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_error_rate", b"_error_rate", "_mean", b"_mean", "_more_marks", b"_more_marks", "_raw", b"_raw", "_stderr", b"_stderr", "_weight", b"_weight", "advice", b"advice", "ci_high", b"ci_high", "ci_low", b"ci_low", "error_rate", b"error_rate", "marks", b"marks", "mean", b"mean", "more_marks", b"more_marks", "raw", b"raw", "samples", b"samples", "stderr", b"stderr", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__ci_high: _TypeAlias = _typing.Literal["ci_high"]  # noqa: Y015
+    _WhichOneofArgType__ci_high: _TypeAlias = _typing.Literal["_ci_high", b"_ci_high"]  # noqa: Y015
+    _WhichOneofReturnType__ci_low: _TypeAlias = _typing.Literal["ci_low"]  # noqa: Y015
+    _WhichOneofArgType__ci_low: _TypeAlias = _typing.Literal["_ci_low", b"_ci_low"]  # noqa: Y015
+    _WhichOneofReturnType__error_rate: _TypeAlias = _typing.Literal["error_rate"]  # noqa: Y015
+    _WhichOneofArgType__error_rate: _TypeAlias = _typing.Literal["_error_rate", b"_error_rate"]  # noqa: Y015
+    _WhichOneofReturnType__mean: _TypeAlias = _typing.Literal["mean"]  # noqa: Y015
+    _WhichOneofArgType__mean: _TypeAlias = _typing.Literal["_mean", b"_mean"]  # noqa: Y015
+    _WhichOneofReturnType__more_marks: _TypeAlias = _typing.Literal["more_marks"]  # noqa: Y015
+    _WhichOneofArgType__more_marks: _TypeAlias = _typing.Literal["_more_marks", b"_more_marks"]  # noqa: Y015
+    _WhichOneofReturnType__raw: _TypeAlias = _typing.Literal["raw"]  # noqa: Y015
+    _WhichOneofArgType__raw: _TypeAlias = _typing.Literal["_raw", b"_raw"]  # noqa: Y015
+    _WhichOneofReturnType__stderr: _TypeAlias = _typing.Literal["stderr"]  # noqa: Y015
+    _WhichOneofArgType__stderr: _TypeAlias = _typing.Literal["_stderr", b"_stderr"]  # noqa: Y015
+    _WhichOneofReturnType__weight: _TypeAlias = _typing.Literal["weight"]  # noqa: Y015
+    _WhichOneofArgType__weight: _TypeAlias = _typing.Literal["_weight", b"_weight"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ci_high) -> _WhichOneofReturnType__ci_high | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ci_low) -> _WhichOneofReturnType__ci_low | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__error_rate) -> _WhichOneofReturnType__error_rate | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mean) -> _WhichOneofReturnType__mean | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__more_marks) -> _WhichOneofReturnType__more_marks | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__raw) -> _WhichOneofReturnType__raw | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__stderr) -> _WhichOneofReturnType__stderr | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__weight) -> _WhichOneofReturnType__weight | None: ...
+
+Global___CalibratedFigure: _TypeAlias = CalibratedFigure  # noqa: Y015
+
+@_typing.final
+class CalibrateJudgeResponse(_message.Message):
+    """Response of CalibrateJudge."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIGURE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def figure(self) -> Global___CalibratedFigure:
+        """The figure."""
+
+    def __init__(
+        self,
+        *,
+        figure: Global___CalibratedFigure | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["figure", b"figure"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["figure", b"figure"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CalibrateJudgeResponse: _TypeAlias = CalibrateJudgeResponse  # noqa: Y015

@@ -50,6 +50,11 @@ class AnswerServiceStub:
                 request_serializer=proctor_dot_v1_dot_answer__service__pb2.ListMarkChangesRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_answer__service__pb2.ListMarkChangesResponse.FromString,
                 _registered_method=True)
+        self.CalibrateJudge = channel.unary_unary(
+                '/proctor.v1.AnswerService/CalibrateJudge',
+                request_serializer=proctor_dot_v1_dot_answer__service__pb2.CalibrateJudgeRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_answer__service__pb2.CalibrateJudgeResponse.FromString,
+                _registered_method=True)
 
 
 class AnswerServiceServicer:
@@ -78,6 +83,13 @@ class AnswerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CalibrateJudge(self, request, context):
+        """Corrects the figure of a judging run by the marks on the answers that it judges.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AnswerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -95,6 +107,11 @@ def add_AnswerServiceServicer_to_server(servicer, server):
                     servicer.ListMarkChanges,
                     request_deserializer=proctor_dot_v1_dot_answer__service__pb2.ListMarkChangesRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_answer__service__pb2.ListMarkChangesResponse.SerializeToString,
+            ),
+            'CalibrateJudge': grpc.unary_unary_rpc_method_handler(
+                    servicer.CalibrateJudge,
+                    request_deserializer=proctor_dot_v1_dot_answer__service__pb2.CalibrateJudgeRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_answer__service__pb2.CalibrateJudgeResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -179,6 +196,33 @@ class AnswerService:
             '/proctor.v1.AnswerService/ListMarkChanges',
             proctor_dot_v1_dot_answer__service__pb2.ListMarkChangesRequest.SerializeToString,
             proctor_dot_v1_dot_answer__service__pb2.ListMarkChangesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CalibrateJudge(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.AnswerService/CalibrateJudge',
+            proctor_dot_v1_dot_answer__service__pb2.CalibrateJudgeRequest.SerializeToString,
+            proctor_dot_v1_dot_answer__service__pb2.CalibrateJudgeResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -41,6 +41,8 @@ class AnswerServiceStub:
     """Marks answers of a run as golden or as wrong, or removes the marks. An answer has one mark at most, and marks change no score."""
     ListMarkChanges: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.ListMarkChangesRequest, _answer_service_pb2.ListMarkChangesResponse]
     """Lists who marked answers of a run and who removed marks, latest first, by keyset pages."""
+    CalibrateJudge: _grpc.UnaryUnaryMultiCallable[_answer_service_pb2.CalibrateJudgeRequest, _answer_service_pb2.CalibrateJudgeResponse]
+    """Corrects the figure of a judging run by the marks on the answers that it judges."""
 
 @_typing.type_check_only
 class AnswerServiceAsyncStub(AnswerServiceStub):
@@ -55,6 +57,8 @@ class AnswerServiceAsyncStub(AnswerServiceStub):
     """Marks answers of a run as golden or as wrong, or removes the marks. An answer has one mark at most, and marks change no score."""
     ListMarkChanges: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.ListMarkChangesRequest, _answer_service_pb2.ListMarkChangesResponse]  # type: ignore[assignment]
     """Lists who marked answers of a run and who removed marks, latest first, by keyset pages."""
+    CalibrateJudge: _aio.UnaryUnaryMultiCallable[_answer_service_pb2.CalibrateJudgeRequest, _answer_service_pb2.CalibrateJudgeResponse]  # type: ignore[assignment]
+    """Corrects the figure of a judging run by the marks on the answers that it judges."""
 
 class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
     """Compares the answers of several runs to the same rows, and marks answers as golden or as wrong."""
@@ -84,5 +88,13 @@ class AnswerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_answer_service_pb2.ListMarkChangesResponse, _abc.Awaitable[_answer_service_pb2.ListMarkChangesResponse]]:
         """Lists who marked answers of a run and who removed marks, latest first, by keyset pages."""
+
+    @_abc_1.abstractmethod
+    def CalibrateJudge(
+        self,
+        request: _answer_service_pb2.CalibrateJudgeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_answer_service_pb2.CalibrateJudgeResponse, _abc.Awaitable[_answer_service_pb2.CalibrateJudgeResponse]]:
+        """Corrects the figure of a judging run by the marks on the answers that it judges."""
 
 def add_AnswerServiceServicer_to_server(servicer: AnswerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

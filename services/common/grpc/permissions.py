@@ -99,6 +99,7 @@ METHODS: Mapping[str, Permission] = {
     "ListSideBySide": _READ,
     "MarkAnswers": _CHANGE,
     "ListMarkChanges": _READ,
+    "CalibrateJudge": _READ,
 }
 
 # The gateway records them in the audit before they go on: reads that take much away, and changes of results,

@@ -15,5 +15,9 @@ class FailureNotMarked(DomainError, kind=ErrorKind.CONFLICT, reason="OUTCOME_IS_
     """Sample {sample}, rollout {rollout} of run {run_id} is a failure and no answer; nothing was marked."""
 
 
+class NoJudgingRun(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
+    """Run {run_id} has no verdicts on single answers: name a judging run."""
+
+
 class TooManyToSort(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
     """Run {run_id} can have more than {limit} outcomes, too many to sort: choose one task, or only filter."""

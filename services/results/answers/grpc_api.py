@@ -10,9 +10,11 @@ from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import answer_service_pb2_grpc as answer_grpc
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.outcome import FailureClass
+from proctor.wire.convert import Codec
 from services.common.checked_fields import checked_choice, checked_id, checked_text, invalid_field
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size
+from services.results.answers.calibrate_judge import CalibrateJudge
 from services.results.answers.list_side_by_side import ListSideBySide, SideBySideQuery
 from services.results.answers.mark_answers import ListMarkChanges, MarkAnswers, MarkRequest, NamedAnswer
 from services.results.answers.marks import Mark, MarkChange
@@ -21,7 +23,13 @@ from services.results.answers.side_by_side import ShownRow
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.proto import brief_to_proto
 from services.results.samples.sample import target_as_text
+from services.results.statistics.judged.prediction_powered import CalibratedFigure
 
+CALIBRATED = Codec(
+    CalibratedFigure,
+    answer_pb2.CalibratedFigure,
+    unpaired={"degrees_of_freedom", "error_rate", "advice"},
+)
 SERVICE_NAME = answer_pb2.DESCRIPTOR.services_by_name["AnswerService"].full_name
 
 
@@ -30,6 +38,7 @@ class GrpcAnswerApi(answer_grpc.AnswerServiceServicer):
     list_side_by_side: ListSideBySide
     mark_answers: MarkAnswers
     list_mark_changes: ListMarkChanges
+    calibrate_judge: CalibrateJudge
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
@@ -73,6 +82,16 @@ class GrpcAnswerApi(answer_grpc.AnswerServiceServicer):
         page = await self.list_mark_changes.list_page(run_id, size, request.page_token)
         changes = [change_to_proto(change) for change in page.changes]
         return answer_pb2.ListMarkChangesResponse(changes=changes, next_page_token=page.next_page_token)
+
+    async def CalibrateJudge(
+        self, request: answer_pb2.CalibrateJudgeRequest, context: RpcContext
+    ) -> answer_pb2.CalibrateJudgeResponse:
+        judge = await self.calibrate_judge.calibrate(checked_id("run_id", request.run_id))
+        figure = CALIBRATED.to_proto(judge.figure)
+        figure.advice = judge.advice
+        if judge.error_rate is not None:
+            figure.error_rate = judge.error_rate
+        return answer_pb2.CalibrateJudgeResponse(figure=figure)
 
 
 def _mark(request: answer_pb2.MarkAnswersRequest) -> Mark | None:

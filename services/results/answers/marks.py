@@ -47,6 +47,15 @@ class MarkChange:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class MarkedVerdict:
+    """A judge's verdict on an answer to a sample of the judged run, 0 to 1, with the answer's mark."""
+
+    sample: int
+    verdict: float
+    mark: Mark | None
+
+
 def listed_outcome(
     task: PlannedTask, sample: StoredSample, scored: ScoredOutcome, marks: Mapping[OutcomeKey, Mark]
 ) -> ListedOutcome:

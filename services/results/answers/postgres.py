@@ -10,7 +10,7 @@ from proctor.values.outcome import Answer
 from proctor.values.reasoning.answers import with_reasoning_apart
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.answers.errors import FailureNotMarked, OutcomeNotFound
-from services.results.answers.marks import GoldenAnswer, Mark, MarkChange, MarkCounts
+from services.results.answers.marks import GoldenAnswer, Mark, MarkChange, MarkCounts, MarkedVerdict
 from services.results.answers.outcome_filter import OutcomeMatch
 from services.results.answers.ports import KeyScan, Matched, SortedKey, SortedScan
 from services.results.answers.side_by_side import PositionedSample, SamePosition, called
@@ -206,6 +206,16 @@ class PostgresMarks:
                 row["username"],
                 row["changed_at"],
             )
+            for row in rows
+        ]
+
+    async def verdicts(self, run_id: str, judged_run_id: str, metric: str) -> list[MarkedVerdict]:
+        """Verdicts of a judging run that could be read."""
+        rows = await self._session.fetch(
+            "list_verdicts", run_id=run_id, judged_run_id=judged_run_id, metric=metric
+        )
+        return [
+            MarkedVerdict(row["sample"], row["verdict"], Mark(row["mark"]) if row["mark"] else None)
             for row in rows
         ]
 

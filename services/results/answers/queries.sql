@@ -319,6 +319,21 @@ WHERE g.run_id = :run_id AND g.mark = 'golden' AND (g.sample, g.rollout) > (:aft
 ORDER BY g.sample, g.rollout
 LIMIT :limit::integer;
 
+-- name: list_verdicts: Return the verdicts of a judging run, each with the mark of the answer that it judges
+SELECT judged.sample, (o.scores ->> :metric)::double precision AS verdict, m.mark
+FROM current_outcomes AS o
+JOIN run_tasks AS t ON t.run_id = o.run_id AND t.task_index = o.task_index
+CROSS JOIN LATERAL (
+    -- The id of the row is SAMPLE.ROLLOUT of the judged answer. The limit keeps the planner from reading all samples.
+    SELECT split_part(s.row_id, '.', 1)::bigint AS sample, split_part(s.row_id, '.', 2)::integer AS rollout
+    FROM samples AS s
+    WHERE s.sample_set_id = t.sample_set_id AND s.position = o.sample - t.first_sample
+    LIMIT 1
+) AS judged
+LEFT JOIN marks AS m ON m.run_id = :judged_run_id AND m.sample = judged.sample AND m.rollout = judged.rollout
+WHERE o.run_id = :run_id AND o.scores ->> :metric IS NOT NULL
+ORDER BY o.sample, o.rollout;
+
 -- name: export_outcomes: Return the outcomes of a task that count in the present epoch, beside their samples, up to some bytes
 SELECT
     o.outcome, s.position, s.doc_id, s.digest, s.prompt_text, s.prompt_messages, s.choices, s.target_choice, s.target_texts,

@@ -77,6 +77,7 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "before_sample": "20000",
         "limit": "512",
     },
+    "list_verdicts": {"run_id": RUN, "judged_run_id": RUN, "metric": "'verdict'"},
     "list_marks": {"run_id": RUN, "samples": POSITIONS, "rollouts": POSITIONS},
     "list_outcome_keys": {
         "run_id": RUN,

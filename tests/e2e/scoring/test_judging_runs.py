@@ -105,6 +105,9 @@ async def test_rest_orders_a_judge_once_and_lists_the_judges(stack: StackHarness
         "status": "completed",
     }
     assert (own["verdicts"], own["unparsed_rate"], own["failed_rate"]) == (10, 0.0, 0.0)
+    calibrated = own["calibrated"]
+    assert (calibrated["samples"], calibrated["marks"], calibrated["mean"]) == (5, 0, None)
+    assert calibrated["advice"].startswith("Uncalibrated: 30 more marks")
     assert own["usage"]["completion_tokens"] == run.progress.usage.completion_tokens > 0
     job = (await http(stack, "GET", f"{API}/results/{run.run_id}")).body
     again = await http(stack, "POST", path, json=job["order"])
@@ -150,6 +153,7 @@ async def test_pages_show_the_judges_and_their_verdicts(
                 pages[path] = await response.text()
     assert f'href="/runs/{judging_id}"' in pages[f"/runs/{judged}"]
     assert "Judged by" in pages[f"/runs/{judged}"]
+    assert "Uncalibrated: 30 more marks" in pages[f"/runs/{judged}"]
     assert f'href="/runs/{judged}"' in pages[f"/runs/{judging_id}"]
     assert f"proctor judge {judged} --model {JUDGE} --prompt correctness" in pages[f"/runs/{judging_id}"]
     assert "The answer says" in pages[f"/runs/{judging_id}/results"]

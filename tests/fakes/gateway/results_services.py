@@ -141,6 +141,7 @@ class FakeAnswers(answer_grpc.AnswerServiceServicer):
     listed: list[answer_pb2.ListSideBySideRequest] = field(default_factory=list)
     marked: list[answer_pb2.MarkAnswersRequest] = field(default_factory=list)
     changes: list[answer_pb2.MarkChange] = field(default_factory=list)
+    calibrated: answer_pb2.CalibratedFigure = field(default_factory=answer_pb2.CalibratedFigure)
     refusal: RemoteError | None = None
 
     async def ListSideBySide(
@@ -172,6 +173,11 @@ class FakeAnswers(answer_grpc.AnswerServiceServicer):
         end = start + request.page_size
         token = str(end) if end < len(self.changes) else ""
         return answer_pb2.ListMarkChangesResponse(changes=self.changes[start:end], next_page_token=token)
+
+    async def CalibrateJudge(
+        self, request: answer_pb2.CalibrateJudgeRequest, context: Any
+    ) -> answer_pb2.CalibrateJudgeResponse:
+        return answer_pb2.CalibrateJudgeResponse(figure=self.calibrated)
 
 
 @dataclass

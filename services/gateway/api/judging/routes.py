@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
+from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.priority import Priority, default_priority
@@ -97,6 +98,19 @@ class JudgeRequest(LabelsGiven):
         )
 
 
+class CalibratedShown(BaseModel):
+    """The figure of a judge, corrected by marks of people. Null means undefined."""
+
+    samples: int = Field(description="Judged samples with a verdict")
+    marks: int = Field(description="Those of them that are marked as golden or wrong")
+    mean: float | None = Field(description="Null with fewer than 30 marks: the judge is uncalibrated")
+    ci95: tuple[float, float] | None
+    weight: float | None = Field(description="How much verdicts count: 0 where they say nothing of marks")
+    error_rate: float | None = Field(description="Share of the marked samples that the judge has wrong")
+    more_marks: int | None = Field(description="Halve the interval; null where marks alone cannot")
+    advice: str
+
+
 class JudgingRunShown(BaseModel):
     """A judge of a job. Its usage and cost are those of the verdicts alone."""
 
@@ -109,10 +123,13 @@ class JudgingRunShown(BaseModel):
     status: str
     against: str | None = Field(description="The job whose answers these are compared with; null for none")
     figure: FigureShown | None = Field(
-        description="Mean score of the verdicts, uncalibrated; of pairs the share of wins, ties half"
+        description="Mean score of the verdicts as they are; of pairs the share of wins, ties half"
     )
     first_place: FigureShown | None = Field(
         description="Of pairs: the share of verdicts for the answer shown first; 0.5 without position bias"
+    )
+    calibrated: CalibratedShown | None = Field(
+        description="Corrected by marks; null before there are verdicts, and of pairs"
     )
     verdicts: int
     unparsed_rate: float | None = Field(description="Share of the verdicts; they have no score")
@@ -169,11 +186,28 @@ async def judging_runs(
     # A suite may be called as the run is.
     runs = [run for run in found.runs if run.order.judge.run_id == run_id]
     summaries = await asyncio.gather(*(results.summary(run.run_id) for run in runs))
-    shown = [judging_run_shown(run, summary) for run, summary in zip(runs, summaries, strict=True)]
+    calibrated = await asyncio.gather(
+        *(_calibrated(results, *each) for each in zip(runs, summaries, strict=True))
+    )
+    shown = [judging_run_shown(*each) for each in zip(runs, summaries, calibrated, strict=True)]
     return shown, found.total
 
 
-def judging_run_shown(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> JudgingRunShown:
+async def _calibrated(
+    results: Results, run: run_pb2.Run, summary: summary_pb2.RunSummary
+) -> CalibratedShown | None:
+    # Marks say whether an answer is right, not which of two is better.
+    if not summary.answered or run.order.judge.against_run_id:
+        return None
+    request = answer_pb2.CalibrateJudgeRequest(run_id=summary.run_id)
+    figure = (await results.answers.CalibrateJudge(request)).figure
+    ends = (figure.ci_low, figure.ci_high) if figure.HasField("ci_low") else None
+    return present(CalibratedShown, figure, ci95=ends)
+
+
+def judging_run_shown(
+    run: run_pb2.Run, summary: summary_pb2.RunSummary, calibrated: CalibratedShown | None
+) -> JudgingRunShown:
     """`summary` is empty before the run is planned."""
     figures = [figure for task in summary.tasks for figure in task_figures(task).values()]
     recorded = summary.answered + summary.failed
@@ -188,6 +222,7 @@ def judging_run_shown(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Judg
         against=run.order.judge.against_run_id or None,
         figure=figures[0] if figures else None,
         first_place=figures[1] if len(figures) > 1 else None,
+        calibrated=calibrated,
         verdicts=summary.answered,
         unparsed_rate=summary.unparsed / summary.answered if summary.answered else None,
         failed_rate=summary.failed / recorded if recorded else None,

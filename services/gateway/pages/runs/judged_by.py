@@ -20,6 +20,15 @@ class JudgedByRow(JudgingRunShown):
         """Of pairs: how often the answer that is shown first is preferred."""
         return _shown(self.first_place) if self.first_place else None
 
+    @property
+    def shown_calibrated(self) -> Figure:
+        """Corrected by marks."""
+        one = self.calibrated
+        if one is None:
+            return Figure(metric="verdict")
+        low, high = one.ci95 or (None, None)
+        return Figure(metric="verdict", mean=one.mean, ci_low=low, ci_high=high, n=one.samples)
+
 
 def _shown(figure: FigureShown | None) -> Figure:
     if figure is None:

@@ -44,8 +44,8 @@ def judged_scores(
 ) -> JudgedScores:
     """From one row per answer or, where verdicts are repeated, per verdict; rows of a sample in any order.
 
-    Rows without a verdict (NaN: the machinery failed) are left out, with their marks: the judge has said
-    nothing that a mark could correct. A verdict that could not be read is 0, as any unparsed answer.
+    Rows without a verdict (NaN) are left out, with their marks: the judge has said nothing that a mark could
+    correct.
     """
     has_verdict = np.isfinite(verdicts)
     order = np.flatnonzero(has_verdict)[np.argsort(samples[has_verdict], kind="stable")]
