@@ -198,6 +198,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. {"task": "mine", "keys": "process_docs"}: the task has Python code, and the operator allows none. Also the error of a run."""
     ERROR_REASON_TASK_CODE_FAILED: _ErrorReason.ValueType  # 86
     """FAILED_PRECONDITION. {"task": "mine", "problem": "took more than 300 s"}: the Python code of the task failed. Also the error of a run."""
+    ERROR_REASON_INVALID_LOG: _ErrorReason.ValueType  # 87
+    """INVALID_ARGUMENT. {"name": "logs.zip", "problem": "It has no samples."}: the log of another tool cannot be imported."""
+    ERROR_REASON_IMPORT_INTERRUPTED: _ErrorReason.ValueType  # 88
+    """FAILED_PRECONDITION. {"name": "logs.zip", "limit": "21600"}: the import took too long and left nothing."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment names the status codes, if calls fail with it, and example metadata."""
@@ -378,4 +382,8 @@ ERROR_REASON_TASK_CODE_OFF: ErrorReason.ValueType  # 85
 """FAILED_PRECONDITION. {"task": "mine", "keys": "process_docs"}: the task has Python code, and the operator allows none. Also the error of a run."""
 ERROR_REASON_TASK_CODE_FAILED: ErrorReason.ValueType  # 86
 """FAILED_PRECONDITION. {"task": "mine", "problem": "took more than 300 s"}: the Python code of the task failed. Also the error of a run."""
+ERROR_REASON_INVALID_LOG: ErrorReason.ValueType  # 87
+"""INVALID_ARGUMENT. {"name": "logs.zip", "problem": "It has no samples."}: the log of another tool cannot be imported."""
+ERROR_REASON_IMPORT_INTERRUPTED: ErrorReason.ValueType  # 88
+"""FAILED_PRECONDITION. {"name": "logs.zip", "limit": "21600"}: the import took too long and left nothing."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -492,6 +492,147 @@ class ReuseAnswersResponse(_message.Message):
 Global___ReuseAnswersResponse: _TypeAlias = ReuseAnswersResponse  # noqa: Y015
 
 @_typing.final
+class LoggedScore(_message.Message):
+    """Score of an answer in a log."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIRST_FIELD_NUMBER: _builtins.int
+    SECOND_FIELD_NUMBER: _builtins.int
+    first: _builtins.float
+    """The score, or the first number of a pair of which the figure is made."""
+    second: _builtins.float
+    """The second number of a pair; unset for a score."""
+    def __init__(
+        self,
+        *,
+        first: _builtins.float = ...,
+        second: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_second", b"_second", "second", b"second"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_second", b"_second", "first", b"first", "second", b"second"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__second: _TypeAlias = _typing.Literal["second"]  # noqa: Y015
+    _WhichOneofArgType__second: _TypeAlias = _typing.Literal["_second", b"_second"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__second) -> _WhichOneofReturnType__second | None: ...
+
+Global___LoggedScore: _TypeAlias = LoggedScore  # noqa: Y015
+
+@_typing.final
+class LoggedOutcome(_message.Message):
+    """Outcome as a log has it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class ScoresEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___LoggedScore: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___LoggedScore | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    SCORES_FIELD_NUMBER: _builtins.int
+    PREDICTION_FIELD_NUMBER: _builtins.int
+    IS_UNPARSED_FIELD_NUMBER: _builtins.int
+    prediction: _builtins.str
+    """What the tool read from the answer."""
+    is_unparsed: _builtins.bool
+    """The tool could not read the answer."""
+    @_builtins.property
+    def outcome(self) -> _outcome_pb2.Outcome:
+        """The answer, or why there is none. Its shard and attempt are ignored."""
+
+    @_builtins.property
+    def scores(self) -> _containers.MessageMap[_builtins.str, Global___LoggedScore]:
+        """By metric, with its filter as figures name it."""
+
+    def __init__(
+        self,
+        *,
+        outcome: _outcome_pb2.Outcome | None = ...,
+        scores: _abc.Mapping[_builtins.str, Global___LoggedScore] | None = ...,
+        prediction: _builtins.str = ...,
+        is_unparsed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_unparsed", b"is_unparsed", "outcome", b"outcome", "prediction", b"prediction", "scores", b"scores"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LoggedOutcome: _TypeAlias = LoggedOutcome  # noqa: Y015
+
+@_typing.final
+class RecordLoggedRequest(_message.Message):
+    """Request of RecordLogged."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    OUTCOMES_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    epoch: _builtins.int
+    """Its open epoch."""
+    @_builtins.property
+    def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LoggedOutcome]:
+        """At most 4 MiB in all."""
+
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        epoch: _builtins.int = ...,
+        outcomes: _abc.Iterable[Global___LoggedOutcome] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "outcomes", b"outcomes", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordLoggedRequest: _TypeAlias = RecordLoggedRequest  # noqa: Y015
+
+@_typing.final
+class RecordLoggedResponse(_message.Message):
+    """Response of RecordLogged."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORDED_FIELD_NUMBER: _builtins.int
+    recorded: _builtins.int
+    """Outcomes that were new."""
+    def __init__(
+        self,
+        *,
+        recorded: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["recorded", b"recorded"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordLoggedResponse: _TypeAlias = RecordLoggedResponse  # noqa: Y015
+
+@_typing.final
 class GetCountsRequest(_message.Message):
     """Request of GetCounts."""
 

@@ -60,6 +60,11 @@ class RunRecordServiceStub:
                 request_serializer=proctor_dot_v1_dot_run__record__service__pb2.ReuseAnswersRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_run__record__service__pb2.ReuseAnswersResponse.FromString,
                 _registered_method=True)
+        self.RecordLogged = channel.unary_unary(
+                '/proctor.v1.RunRecordService/RecordLogged',
+                request_serializer=proctor_dot_v1_dot_run__record__service__pb2.RecordLoggedRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_run__record__service__pb2.RecordLoggedResponse.FromString,
+                _registered_method=True)
         self.GetCounts = channel.unary_unary(
                 '/proctor.v1.RunRecordService/GetCounts',
                 request_serializer=proctor_dot_v1_dot_run__record__service__pb2.GetCountsRequest.SerializeToString,
@@ -121,6 +126,13 @@ class RunRecordServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RecordLogged(self, request, context):
+        """Records answers of another tool's log with the scores that it has. Only of tasks that are logged; each is recorded once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetCounts(self, request, context):
         """Returns the absolute counts of a run.
         """
@@ -177,6 +189,11 @@ def add_RunRecordServiceServicer_to_server(servicer, server):
                     servicer.ReuseAnswers,
                     request_deserializer=proctor_dot_v1_dot_run__record__service__pb2.ReuseAnswersRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_run__record__service__pb2.ReuseAnswersResponse.SerializeToString,
+            ),
+            'RecordLogged': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecordLogged,
+                    request_deserializer=proctor_dot_v1_dot_run__record__service__pb2.RecordLoggedRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_run__record__service__pb2.RecordLoggedResponse.SerializeToString,
             ),
             'GetCounts': grpc.unary_unary_rpc_method_handler(
                     servicer.GetCounts,
@@ -335,6 +352,33 @@ class RunRecordService:
             '/proctor.v1.RunRecordService/ReuseAnswers',
             proctor_dot_v1_dot_run__record__service__pb2.ReuseAnswersRequest.SerializeToString,
             proctor_dot_v1_dot_run__record__service__pb2.ReuseAnswersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecordLogged(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.RunRecordService/RecordLogged',
+            proctor_dot_v1_dot_run__record__service__pb2.RecordLoggedRequest.SerializeToString,
+            proctor_dot_v1_dot_run__record__service__pb2.RecordLoggedResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,6 +43,8 @@ class RunRecordServiceStub:
     """Creates or reopens the record of a run for an epoch. Outcomes of earlier epochs are refused from then on."""
     ReuseAnswers: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.ReuseAnswersRequest, _run_record_service_pb2.ReuseAnswersResponse]
     """Copies stored answers of earlier runs to the same requests into an open run. They count as recorded."""
+    RecordLogged: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.RecordLoggedRequest, _run_record_service_pb2.RecordLoggedResponse]
+    """Records answers of another tool's log with the scores that it has. Only of tasks that are logged; each is recorded once."""
     GetCounts: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.GetCountsRequest, _run_record_service_pb2.GetCountsResponse]
     """Returns the absolute counts of a run."""
     ListMissing: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.ListMissingRequest, _run_record_service_pb2.ListMissingResponse]
@@ -69,6 +71,8 @@ class RunRecordServiceAsyncStub(RunRecordServiceStub):
     """Creates or reopens the record of a run for an epoch. Outcomes of earlier epochs are refused from then on."""
     ReuseAnswers: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.ReuseAnswersRequest, _run_record_service_pb2.ReuseAnswersResponse]  # type: ignore[assignment]
     """Copies stored answers of earlier runs to the same requests into an open run. They count as recorded."""
+    RecordLogged: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.RecordLoggedRequest, _run_record_service_pb2.RecordLoggedResponse]  # type: ignore[assignment]
+    """Records answers of another tool's log with the scores that it has. Only of tasks that are logged; each is recorded once."""
     GetCounts: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.GetCountsRequest, _run_record_service_pb2.GetCountsResponse]  # type: ignore[assignment]
     """Returns the absolute counts of a run."""
     ListMissing: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.ListMissingRequest, _run_record_service_pb2.ListMissingResponse]  # type: ignore[assignment]
@@ -122,6 +126,14 @@ class RunRecordServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_run_record_service_pb2.ReuseAnswersResponse, _abc.Awaitable[_run_record_service_pb2.ReuseAnswersResponse]]:
         """Copies stored answers of earlier runs to the same requests into an open run. They count as recorded."""
+
+    @_abc_1.abstractmethod
+    def RecordLogged(
+        self,
+        request: _run_record_service_pb2.RecordLoggedRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_run_record_service_pb2.RecordLoggedResponse, _abc.Awaitable[_run_record_service_pb2.RecordLoggedResponse]]:
+        """Records answers of another tool's log with the scores that it has. Only of tasks that are logged; each is recorded once."""
 
     @_abc_1.abstractmethod
     def GetCounts(

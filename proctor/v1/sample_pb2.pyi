@@ -338,6 +338,7 @@ class TaskScoring(_message.Message):
     KEEPS_REASONING_FIELD_NUMBER: _builtins.int
     PROCESS_RESULTS_FIELD_NUMBER: _builtins.int
     CODE_DIGEST_FIELD_NUMBER: _builtins.int
+    IS_LOGGED_FIELD_NUMBER: _builtins.int
     output_type: Global___OutputType.ValueType
     """Output type of the task."""
     filters_json: _builtins.str
@@ -352,6 +353,8 @@ class TaskScoring(_message.Message):
     """Python code of the task that gives the values of all its metrics, as "path:function"; empty means none."""
     code_digest: _builtins.str
     """SHA-256 of the files of the task's code, in hex; empty means that no code scores."""
+    is_logged: _builtins.bool
+    """The scores are those of another tool's log: answers are recorded with them and never scored here."""
     @_builtins.property
     def metrics(self) -> _containers.RepeatedCompositeFieldContainer[Global___MetricUse]:
         """Metrics in order; the first is the task's main metric. Empty means that answers are not scored."""
@@ -366,10 +369,11 @@ class TaskScoring(_message.Message):
         keeps_reasoning: _builtins.bool = ...,
         process_results: _builtins.str = ...,
         code_digest: _builtins.str = ...,
+        is_logged: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["code_digest", b"code_digest", "filters_json", b"filters_json", "keeps_reasoning", b"keeps_reasoning", "metrics", b"metrics", "output_type", b"output_type", "process_results", b"process_results", "target_delimiter", b"target_delimiter"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code_digest", b"code_digest", "filters_json", b"filters_json", "is_logged", b"is_logged", "keeps_reasoning", b"keeps_reasoning", "metrics", b"metrics", "output_type", b"output_type", "process_results", b"process_results", "target_delimiter", b"target_delimiter"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -458,6 +462,8 @@ class PlannedTask(_message.Message):
     DEFINITION_DIGEST_FIELD_NUMBER: _builtins.int
     SAMPLES_DIGEST_FIELD_NUMBER: _builtins.int
     REQUEST_JSON_FIELD_NUMBER: _builtins.int
+    LOGGED_BY_FIELD_NUMBER: _builtins.int
+    UNKNOWN_CONDITIONS_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """Name of the task."""
     version: _builtins.str
@@ -492,6 +498,8 @@ class PlannedTask(_message.Message):
     """What requests have beside the samples, as JSON object text: prompt_form, choice_instruction, agent, stop and the parameters of
     generation. A name without a value is left out.
     """
+    logged_by: _builtins.str
+    """Tool whose log the answers are from, for example "lm-eval"; empty for a run that was ordered here."""
     @_builtins.property
     def scoring(self) -> Global___TaskScoring:
         """How answers are scored."""
@@ -499,6 +507,10 @@ class PlannedTask(_message.Message):
     @_builtins.property
     def stop(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Stop sequences of a generation task."""
+
+    @_builtins.property
+    def unknown_conditions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of evaluation conditions that the log does not tell. Unknown is equal to nothing."""
 
     def __init__(
         self,
@@ -520,10 +532,12 @@ class PlannedTask(_message.Message):
         definition_digest: _builtins.str = ...,
         samples_digest: _builtins.str = ...,
         request_json: _builtins.str = ...,
+        logged_by: _builtins.str = ...,
+        unknown_conditions: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_temperature", b"_temperature", "scoring", b"scoring", "temperature", b"temperature"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_temperature", b"_temperature", "definition_digest", b"definition_digest", "first_sample", b"first_sample", "is_stand_in", b"is_stand_in", "max_tokens", b"max_tokens", "num_fewshot", b"num_fewshot", "request_digest", b"request_digest", "request_json", b"request_json", "row_source", b"row_source", "row_source_revision", b"row_source_revision", "sample_count", b"sample_count", "sample_set_id", b"sample_set_id", "samples_digest", b"samples_digest", "scoring", b"scoring", "stop", b"stop", "task", b"task", "temperature", b"temperature", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_temperature", b"_temperature", "definition_digest", b"definition_digest", "first_sample", b"first_sample", "is_stand_in", b"is_stand_in", "logged_by", b"logged_by", "max_tokens", b"max_tokens", "num_fewshot", b"num_fewshot", "request_digest", b"request_digest", "request_json", b"request_json", "row_source", b"row_source", "row_source_revision", b"row_source_revision", "sample_count", b"sample_count", "sample_set_id", b"sample_set_id", "samples_digest", b"samples_digest", "scoring", b"scoring", "stop", b"stop", "task", b"task", "temperature", b"temperature", "unknown_conditions", b"unknown_conditions", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
     _WhichOneofArgType__temperature: _TypeAlias = _typing.Literal["_temperature", b"_temperature"]  # noqa: Y015

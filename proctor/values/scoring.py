@@ -83,7 +83,8 @@ class TaskScoring:
 
     The first metric is the task's main one; without metrics answers are kept and not scored.
     `filters_json` is a JSON array as text, "" for no filters. `process_results` names Python code of the task
-    that gives the values of all its metrics; `code_digest` is that of the files of all its code.
+    that gives the values of all its metrics; `code_digest` is that of the files of all its code. `is_logged`:
+    the scores are those of another tool's log, and no answer is scored here.
     """
 
     output_type: OutputType
@@ -93,6 +94,7 @@ class TaskScoring:
     keeps_reasoning: bool = False
     process_results: str = ""
     code_digest: str = ""
+    is_logged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

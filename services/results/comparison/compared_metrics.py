@@ -134,15 +134,18 @@ def _shared_metrics(plans: Sequence[RunPlan], tasks: Sequence[str]) -> dict[str,
     shared: dict[str, list[ScoredMetric]] = {}
     for task in shared_tasks(plans, tasks):
         own, *others = (_metrics_of(plan, task) for plan in plans)
-        shared[task] = [
-            scored for scored in own if all(scored.key in [one.key for one in other] for other in others)
-        ]
+        shared[task] = [scored for scored in own if all(_is_among(scored, other) for other in others)]
     if shared and not any(shared.values()):
         had = [
             _words([scored.key for task in shared for scored in _metrics_of(plan, task)]) for plan in plans
         ]
         raise NothingToCompare(metrics="; ".join(dict.fromkeys(had)))
     return shared
+
+
+def _is_among(scored: ScoredMetric, others: Sequence[ScoredMetric]) -> bool:
+    """By its key; that of a log may be a mean of scores where ours is made of all answers together."""
+    return any(one.key == scored.key and one.has_numbers == scored.has_numbers for one in others)
 
 
 def _words(keys: Iterable[str]) -> str:

@@ -111,7 +111,8 @@ class AddBaselines:
         async for numbered in self._targets(task):
             majority.add(target for _, target in numbered)
         is_text = scoring.output_type is OutputType.GENERATE_UNTIL
-        if scoring.code_digest or (is_text and majority.is_of_all_different_texts):
+        # What another tool made of an answer cannot be made of a baseline's here.
+        if task.scoring.is_logged or scoring.code_digest or (is_text and majority.is_of_all_different_texts):
             return undefined_baselines(scoring, task.sample_count)
         label_count = await find_label_count(self.sample_sets, task, scoring)
         uncompiled = UncompiledScoring(

@@ -3,13 +3,16 @@
 from dataclasses import replace
 
 from proctor.v1 import outcome_pb2, work_messages_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.outcome import FailureClass, Outcome
 from proctor.values.reasoning.answers import with_reasoning_apart
 from proctor.wire.enums import member_of, number_of
 from proctor.wire.proofs import proved_samples
 from proctor.wire.values import OUTCOME
 from services.results.outcomes.outcome import ListedOutcome, OutcomeBatch, plausible
+from services.results.outcomes.record_logged import LoggedOutcome
 from services.results.samples.sample import target_as_text
+from services.results.scoring.score import ScoreValue
 
 
 def batch_from_proto(message: work_messages_pb2.OutcomeBatch) -> OutcomeBatch:
@@ -37,6 +40,15 @@ def outcome_from_proto(message: outcome_pb2.Outcome) -> Outcome:
     if not message.HasField("answer"):
         _complete(message.failure)
     return plausible(OUTCOME.from_proto(message))
+
+
+def logged_from_proto(message: run_record_pb2.LoggedOutcome) -> LoggedOutcome:
+    scores: dict[str, ScoreValue] = {
+        metric: (score.first, score.second) if score.HasField("second") else score.first
+        for metric, score in message.scores.items()
+    }
+    outcome = outcome_from_proto(message.outcome)
+    return LoggedOutcome(outcome, scores, message.prediction, message.is_unparsed)
 
 
 def _complete(failure: outcome_pb2.Failure) -> None:

@@ -165,7 +165,8 @@ def _scorable(outcomes: Sequence[ListedOutcome], *, needs_target: bool) -> Mappi
 
 
 def _overridden(plan: RunPlan, index: int, other: ScoringOverride) -> TaskScoring:
-    scoring = plan.tasks[index].scoring
+    # Of an imported run too it is our scoring, beside that of the log.
+    scoring = replace(plan.tasks[index].scoring, is_logged=False)
     if other.metrics:
         metrics = tuple(_full_name(scoring, use) for use in other.metrics)
         # Named metrics take the place of the task's code.

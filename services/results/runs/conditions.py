@@ -14,6 +14,8 @@ from services.results.runs.run_plan import UNSPECIFIED, PlannedTask, RunPlan
 
 # The value of what is not set.
 NONE = "none"
+# The value of what the log of an imported run does not tell. It differs from every value, also from itself.
+UNKNOWN = "unknown"
 # Values are shown in a line; longer ones are distinguished by their digest.
 _MAX_CHARACTERS = 120
 _DIGEST_CHARACTERS = 12
@@ -61,11 +63,16 @@ class Condition:
 
     name: str
     meaning: str
-    read: Callable[[EvaluatedTask], str]
+    known: Callable[[EvaluatedTask], str]
     usual: tuple[str, ...] = ()
     is_needed: bool = False
     is_of_model: bool = False
     follows: tuple[str, ...] = ()
+
+    def read(self, one: EvaluatedTask) -> str:
+        """Its value, or `UNKNOWN`."""
+        is_unknown = self.name in one.task.provenance.unknown_conditions
+        return UNKNOWN if is_unknown else self.known(one)
 
 
 def _requested(name: str) -> Callable[[EvaluatedTask], str]:
@@ -115,6 +122,13 @@ SCORING_METHOD = "scoring method"
 MISSING_TASKS = "missing tasks"
 
 CONDITIONS: Sequence[Condition] = (
+    Condition(
+        "imported from",
+        "Tool whose log the answers and scores are from",
+        lambda one: one.task.provenance.logged_by or NONE,
+        usual=(NONE,),
+        is_needed=True,
+    ),
     Condition(
         SUITE_VERSION,
         "Version of a user's suite. The newest one is ranked",
@@ -284,7 +298,7 @@ def differing_conditions(runs: Sequence[EvaluatedRun], tasks: Sequence[str]) -> 
     found: list[DifferingCondition] = []
     for condition in CONDITIONS:
         values = {task: [condition.read(one) for one in of_runs] for task, of_runs in evaluated.items()}
-        differing = [task for task, of_task in values.items() if len(set(of_task)) > 1]
+        differing = [task for task, of_task in values.items() if _may_differ(of_task)]
         if differing:
             of_runs = tuple(
                 joined({task: values[task][index] for task in differing}) for index in range(len(runs))
@@ -292,6 +306,10 @@ def differing_conditions(runs: Sequence[EvaluatedRun], tasks: Sequence[str]) -> 
             is_of_all = len(differing) == len(tasks)
             found.append(DifferingCondition(condition.name, of_runs, () if is_of_all else tuple(differing)))
     return found
+
+
+def _may_differ(values: Sequence[str]) -> bool:
+    return len(set(values)) > 1 or UNKNOWN in values
 
 
 def _evaluated(run: EvaluatedRun, task: str) -> EvaluatedTask:

@@ -21,7 +21,8 @@ class TaskProvenance:
     """The source of a task's rows and how they were sent; `temperature` None where it was not set.
 
     `definition_digest` and `samples_digest` are in hex. `request_json`: what its requests have beside the
-    samples.
+    samples. `logged_by`: the tool whose log the answers are from, which does not tell the
+    `unknown_conditions`; "" for a run that was ordered here.
     """
 
     version: str = ""
@@ -35,6 +36,8 @@ class TaskProvenance:
     definition_digest: str = ""
     samples_digest: str = ""
     request_json: str = ""
+    logged_by: str = ""
+    unknown_conditions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

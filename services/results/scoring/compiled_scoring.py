@@ -26,6 +26,8 @@ from services.results.scoring.timed_regex import SlowTime, TimedRegex
 # A worker has judged the answer already.
 EXECUTED = frozenset({MetricInput.CODE, MetricInput.ROLLOUT})
 REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
+# The aggregation of a metric in a log whose figure is the mean of its scores, whatever ours is.
+MEAN = "mean"
 # Three time-outs of code: batches of a run whose code never ends would keep those of others waiting.
 MAX_LOST_SECONDS = 900.0
 # The model generates its choice.
@@ -51,7 +53,7 @@ class CompiledMetric:
 
     `rule`: how a metric with a rule of its own reads answers. `coded`: its own entry, where Python code of
     the task scores; then `function` is the metric's, with its `options`. `aggregation`: code that makes the
-    figure.
+    figure. `logged` is the entry of a metric that only another tool's log has.
     """
 
     name: str
@@ -62,11 +64,12 @@ class CompiledMetric:
     function: str = ""
     options: MetricOptions = field(default_factory=dict, hash=False)
     aggregation: str = ""
+    logged: Metric | None = None
 
     @property
     def entry(self) -> Metric:
         """Its entry in the catalogue, or what stands for one."""
-        return self.coded or METRICS[self.name]
+        return self.coded or self.logged or METRICS[self.name]
 
     @cached_property
     def is_executed(self) -> bool:
@@ -250,10 +253,12 @@ def compile_scoring(
     """
     is_generated = scoring.output_type is OutputType.MULTIPLE_CHOICE and method in GENERATING_METHODS
     slow_time = slow_time or SlowTime()
-    metrics = [_compiled_metric(use, scoring, slow_time) for use in scoring.metrics]
+    compiled = _logged_metric if scoring.is_logged else _compiled_metric
+    metrics = [compiled(use, scoring, slow_time) for use in scoring.metrics]
+    drops = is_generated and not scoring.is_logged
     return CompiledScoring(
         scoring.output_type,
-        tuple(metric for metric in metrics if not (is_generated and metric.entry.needs_logprobs)),
+        tuple(metric for metric in metrics if not (drops and metric.entry.needs_logprobs)),
         read_filters(scoring.filters_json, slow_time),
         scoring.target_delimiter,
         is_generated,
@@ -261,6 +266,15 @@ def compile_scoring(
         scoring.process_results,
         scoring.code_digest,
     )
+
+
+def _logged_metric(use: MetricUse, scoring: TaskScoring, slow_time: SlowTime) -> CompiledMetric:
+    """One of ours by its name, whose figure is made as ours is, or a mean of what the log has."""
+    if use.name in METRICS and use.aggregation != MEAN:
+        return read_metric(use.name, use.options_json, slow_time)
+    is_choice = scoring.output_type is OutputType.MULTIPLE_CHOICE
+    needed = MetricInput.LOGPROBS if is_choice else MetricInput.TEXT
+    return CompiledMetric(use.name, logged=Metric(use.name, (needed,), "As the log has it."))
 
 
 def _compiled_metric(use: MetricUse, scoring: TaskScoring, slow_time: SlowTime) -> CompiledMetric:

@@ -15,6 +15,8 @@ from services.common.checked_fields import checked_choice, checked_id, invalid_f
 from services.common.grpc.server import RpcContext
 from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.outcomes.list_missing import ListMissing
+from services.results.outcomes.proto import logged_from_proto
+from services.results.outcomes.record_logged import RecordLogged
 from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.runs.open_run import OpenRun
 from services.results.runs.ports import RunRecordStore
@@ -36,6 +38,7 @@ class GrpcRecordApi(run_record_grpc.RunRecordServiceServicer):
     list_missing: ListMissing
     close_run: CloseRun
     reuse_answers: ReuseAnswers
+    record_logged: RecordLogged
     delete_run: DeleteRunRecord
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -79,6 +82,14 @@ class GrpcRecordApi(run_record_grpc.RunRecordServiceServicer):
         run_id = checked_id("run_id", request.run_id)
         reused = await self.reuse_answers.reuse(run_id, request.epoch, request.environment)
         return run_record_pb2.ReuseAnswersResponse(reused=reused)
+
+    async def RecordLogged(
+        self, request: run_record_pb2.RecordLoggedRequest, context: RpcContext
+    ) -> run_record_pb2.RecordLoggedResponse:
+        run_id = checked_id("run_id", request.run_id)
+        logged = [logged_from_proto(one) for one in request.outcomes]
+        recorded = await self.record_logged.record(run_id, request.epoch, logged)
+        return run_record_pb2.RecordLoggedResponse(recorded=recorded)
 
     async def GetCounts(
         self, request: run_record_pb2.GetCountsRequest, context: RpcContext

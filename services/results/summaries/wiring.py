@@ -7,6 +7,7 @@ from services.results.leases.ports import LeaseStore
 from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.outcomes.list_missing import ListMissing
 from services.results.outcomes.postgres import PostgresReuse
+from services.results.outcomes.record_logged import RecordLogged
 from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.runs.open_run import OpenRun
 from services.results.samples.postgres import PostgresSampleMessages
@@ -46,6 +47,7 @@ def make_record_api(
         reuse_answers=ReuseAnswers(
             records=records, outcomes=outcomes, answers=PostgresReuse(session=session)
         ),
+        record_logged=RecordLogged(records=records, outcomes=outcomes),
         delete_run=delete_run,
     )
 
