@@ -52,6 +52,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "history": "results.leaderboard:history",
     },
     "Bring models, suites and data": {
+        "import": "results.import_log:import_logs",
         "models": "models:models",
         "storage": "storage:storage",
         "datasets": "datasets.commands:datasets_group",

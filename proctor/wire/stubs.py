@@ -19,6 +19,7 @@ from proctor.v1 import comparison_service_pb2_grpc as comparison_grpc
 from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
 from proctor.v1 import export_service_pb2_grpc as export_grpc
 from proctor.v1 import file_service_pb2_grpc as file_grpc
+from proctor.v1 import import_service_pb2_grpc as import_grpc
 from proctor.v1 import key_service_pb2_grpc as key_grpc
 from proctor.v1 import leaderboard_service_pb2_grpc as leaderboard_grpc
 from proctor.v1 import queue_service_pb2_grpc as queue_grpc
@@ -48,6 +49,7 @@ SENT_ONCE = (
     "proctor.v1.DatasetService/UploadDataset",
     "proctor.v1.FileService/UploadFile",
     "proctor.v1.RolloutService/UploadTasks",
+    "proctor.v1.ImportService/ImportRun",
 )
 # Rescoring a run, and computing the size of an export (a million rows in half a minute), take longer.
 LONG_CALL_FACTOR = 10
@@ -187,6 +189,7 @@ class SchedulerStubs:
         self.files: file_grpc.FileServiceAsyncStub = file_grpc.FileServiceStub(channel)
         self.batches: batch_grpc.BatchServiceAsyncStub = batch_grpc.BatchServiceStub(channel)
         self.storage: storage_grpc.StorageServiceAsyncStub = storage_grpc.StorageServiceStub(channel)
+        self.imports: import_grpc.ImportServiceAsyncStub = import_grpc.ImportServiceStub(channel)
         self.rollouts: rollout_grpc.RolloutServiceAsyncStub = rollout_grpc.RolloutServiceStub(channel)
         self.artifacts: artifact_grpc.ArtifactServiceAsyncStub = artifact_grpc.ArtifactServiceStub(channel)
 

@@ -22,6 +22,7 @@ from services.gateway.grpc_proxy.forwarded_services import ForwardedService, pub
 from services.gateway.http.paths import (
     DATASETS_PAGE,
     FILES,
+    IMPORTS,
     PUBLIC_FORMS,
     ROLLOUT_TASKS,
     ROLLOUTS,
@@ -137,10 +138,11 @@ def _body_limit(settings: GatewaySettings) -> BodyLimit:
         UPLOADS: settings.max_dataset_body_bytes,
         DATASETS_PAGE: settings.max_dataset_body_bytes,
         FILES: settings.max_batch_file_body_bytes,
+        IMPORTS: settings.max_dataset_body_bytes,
         **dict.fromkeys(PUBLIC_FORMS, _PUBLIC_FORM_BYTES),
     }
     return BodyLimit(
         max_bytes=settings.max_body_bytes,
         by_path=by_path,
-        streamed=(UPLOADS, DATASETS_PAGE, FILES, ROLLOUT_TASKS),
+        streamed=(UPLOADS, DATASETS_PAGE, FILES, ROLLOUT_TASKS, IMPORTS),
     )

@@ -13,6 +13,7 @@ from services.scheduler.audit.wiring import AuditParts, make_audit
 from services.scheduler.batches.postgres import refuse_used_file
 from services.scheduler.batches.wiring import BatchParts, make_batches
 from services.scheduler.dispatch.wiring import DispatchParts, make_dispatch
+from services.scheduler.imports.wiring import make_imports
 from services.scheduler.keys.wiring import KeyParts, make_keys
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.limits.wiring import make_limits
@@ -67,6 +68,7 @@ class Topics:
     batches: BatchParts
     rollouts: RolloutParts
     scaling: ScalingParts
+    imports: Mapping[str, Registration]
 
     def apis(self) -> Mapping[str, Registration]:
         """The APIs by the names of their services."""
@@ -79,6 +81,7 @@ class Topics:
             **self.keys.apis,
             **self.scaling.apis,
             **self.rollouts.apis,
+            **self.imports,
         }
 
     def loops(self) -> Mapping[str, Coroutine[None, None, NoReturn]]:
@@ -134,10 +137,9 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
     quota = PostgresStorage(session=connections.postgres, limits=limits, queries=STORAGE_QUERIES)
     suites = make_suites(settings, connections, installed=definitions.suites, check_storage=quota.check_suite)
     uploads = _make_uploads(settings, connections, quota)
-    rate_limits = make_rate_limits(settings, connections, pools=definitions.pools.pools)
-    progress = make_progress(settings, connections)
-    workers = make_workers(settings, connections, pools=definitions.pools, changed=progress.touch_all)
-    streams = make_streams(settings, connections, workers=workers)
+    pools, progress = definitions.pools, make_progress(settings, connections)
+    rate_limits = make_rate_limits(settings, connections, pools=pools.pools)
+    workers = make_workers(settings, connections, pools=pools, changed=progress.touch_all)
     runs = make_runs(
         connections,
         prices=definitions.prices,
@@ -148,7 +150,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         rate_limits=rate_limits,
         progress=progress,
         workers=workers,
-        streams=streams,
+        streams=(streams := make_streams(settings, connections, workers=workers)),
         record=GrpcRunRecord(channel=connections.results, max_failed_share=settings.max_failed_share),
         artifacts=make_artifact_deletion(connections, uploads.objects),
     )
@@ -177,6 +179,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         batches=make_batches(settings, connections, runs=runs, uploads=uploads),
         rollouts=make_rollouts(settings, connections, suites=suites, uploads=uploads, runs=runs),
         scaling=make_scaling(settings, connections, runs=runs, progress=progress, workers=workers),
+        imports=make_imports(settings, connections, suites=suites, uploads=uploads, runs=runs),
     )
 
 

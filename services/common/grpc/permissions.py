@@ -28,6 +28,7 @@ _READ, _CHANGE, _OWNER = Permission.READ, Permission.CHANGE, Permission.OWNER
 METHODS: Mapping[str, Permission] = {
     # Runs.
     "SubmitRun": _CHANGE,
+    "ImportRun": _CHANGE,
     "EstimateRun": _READ,
     "GetRun": _READ,
     "ListRuns": _READ,

@@ -11,6 +11,7 @@ from proctor.v1.batch_service_pb2 import CreateBatchRequest
 from proctor.v1.comparison_service_pb2 import CompareRunsRequest
 from proctor.v1.dataset_service_pb2 import UploadDatasetRequest
 from proctor.v1.file_service_pb2 import UploadFileRequest
+from proctor.v1.import_service_pb2 import ImportRunRequest
 from proctor.v1.leaderboard_service_pb2 import GetLeaderboardRequest, ListHistoryRequest
 from proctor.v1.rollout_service_pb2 import SubmitRolloutsRequest, UploadTasksRequest
 from proctor.v1.scheduler_service_pb2 import EstimateRunRequest, ListRunsRequest, SubmitRunRequest
@@ -72,6 +73,7 @@ AMENDMENTS: dict[str, Amend] = {
     "CreateBatch": _with_user(CreateBatchRequest),
     "UploadDataset": _with_user(UploadDatasetRequest, "header"),
     "UploadFile": _with_user(UploadFileRequest, "header"),
+    "ImportRun": _with_user(ImportRunRequest, "header"),
     "UploadTasks": _with_user(UploadTasksRequest, "header"),
     "CompareRuns": _without_version(CompareRunsRequest),
     "GetLeaderboard": _without_version(GetLeaderboardRequest),

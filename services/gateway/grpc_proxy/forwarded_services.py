@@ -26,6 +26,7 @@ from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
+from proctor.v1 import import_service_pb2 as import_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
@@ -61,6 +62,7 @@ SCHEDULER_FILES = (
     storage_pb2,
     rollout_service_pb2,
     artifact_pb2,
+    import_pb2,
 )
 RESULTS_FILES = (
     answer_pb2,

@@ -34,6 +34,7 @@ from services.gateway.api.dataset_runs import routes as dataset_runs
 from services.gateway.api.datasets import routes as datasets
 from services.gateway.api.files import routes as files
 from services.gateway.api.judging import routes as judging
+from services.gateway.api.runs import imports
 from services.gateway.api.runs import labels as run_labels
 from services.gateway.api.runs import routes as runs
 from services.gateway.api.suites import routes as suites
@@ -72,6 +73,7 @@ _ROUTERS = (
     leaderboard.router,
     exports.router,
     judging.router,
+    imports.router,
     rescoring.router,
     queue.router,
     users.router,

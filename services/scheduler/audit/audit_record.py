@@ -21,6 +21,7 @@ class Action(StrEnum):
     ROTATE = "rotate"
     REVOKE = "revoke"
     SUBMIT = "submit"
+    IMPORT = "import"
     UPLOAD = "upload"
     ADD = "add"
     SIGN_OUT = "sign out"
@@ -29,7 +30,7 @@ class Action(StrEnum):
     @property
     def is_listed(self) -> bool:
         """Whether every user sees it among the changes: what is new is in lists of its own."""
-        return self not in (Action.SUBMIT, Action.UPLOAD, Action.ADD, Action.SIGN_OUT)
+        return self not in (Action.SUBMIT, Action.IMPORT, Action.UPLOAD, Action.ADD, Action.SIGN_OUT)
 
 
 class ObjectKind(StrEnum):

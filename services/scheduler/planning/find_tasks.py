@@ -12,8 +12,8 @@ from services.scheduler.planning.task_to_plan import OpenedTask, TasksToPlan, Ta
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.ports import SuiteCatalogue
-from services.scheduler.suites.rendering.render_task import MAX_SAMPLE_BYTES, RenderedTask, open_task
-from services.scheduler.suites.rendering.sample import RenderedSample
+from services.scheduler.suites.rendering.render_task import RenderedTask, open_task
+from services.scheduler.suites.rendering.sample import MAX_SAMPLE_BYTES, RenderedSample
 from services.scheduler.suites.rows.ports import RowSource
 from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.uploads.dataset import NamedContent

@@ -20,8 +20,7 @@ from services.scheduler.runs.lifecycle.run import PlannedTask
 from services.scheduler.runs.orders.resolve_judge_order import scale_of
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.errors import InvalidRow
-from services.scheduler.suites.rendering.render_task import MAX_SAMPLE_BYTES
-from services.scheduler.suites.rendering.sample import RenderedSample
+from services.scheduler.suites.rendering.sample import MAX_SAMPLE_BYTES, RenderedSample
 from services.scheduler.suites.suite import Generation
 
 _MAX_TOKENS = 2048

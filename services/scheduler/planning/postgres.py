@@ -60,7 +60,7 @@ class PostgresShards:
             await transaction.executemany(
                 "add_task",
                 [
-                    {"run_id": run.run_id, "task_index": index, **_task_values(task)}
+                    {"run_id": run.run_id, "task_index": index, **task_values(task)}
                     for index, task in enumerate(plan.tasks)
                 ],
             )
@@ -135,6 +135,6 @@ def _array_literal(numbers: Sequence[int]) -> str:
     return "{" + ",".join(map(str, numbers)) + "}"
 
 
-def _task_values(task: PlannedTask) -> Mapping[str, object]:
+def task_values(task: PlannedTask) -> Mapping[str, object]:
     """The fields have the names of columns."""
     return {**asdict(task), "generation": to_json(task.generation)}

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
+from proctor.v1 import import_service_pb2 as import_pb2
 from proctor.v1 import rollout_service_pb2
 from proctor.values.names.user import LOCAL_USER
 from proctor.wire.convert import Codec
@@ -36,6 +37,7 @@ UploadMessage = TypeVar(
     dataset_pb2.UploadDatasetRequest,
     file_pb2.UploadFileRequest,
     rollout_service_pb2.UploadTasksRequest,
+    import_pb2.ImportRunRequest,
 )
 
 

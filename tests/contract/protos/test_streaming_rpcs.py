@@ -13,6 +13,7 @@ DECISION_OF = {
     "proctor.v1.FileService.UploadFile": "0012-uploads-are-a-stream",
     "proctor.v1.DatasetService.UploadDataset": "0012-uploads-are-a-stream",
     "proctor.v1.RolloutService.UploadTasks": "0012-uploads-are-a-stream",
+    "proctor.v1.ImportService.ImportRun": "0012-uploads-are-a-stream",
 }
 
 

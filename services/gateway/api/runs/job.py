@@ -58,6 +58,7 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
         currency=summary.price.currency,
         completed_at=moment(run.finished_at),
         error=error_sentence(run) or "",
+        imported_from=run.order.imported_from,
         wait=job_wait(run),
         changes=changes_of(run),
         order=repeating_body(run),
@@ -83,6 +84,7 @@ def job_listed(run: run_pb2.Run) -> JobListed:
         **provider_and_name(run.order.model),
         benchmark_suite=benchmark_of(run.order),
         completed_at=moment(run.finished_at),
+        imported_from=run.order.imported_from,
     )
 
 

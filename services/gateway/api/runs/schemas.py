@@ -145,6 +145,9 @@ class JobResults(LabelsShown):
     currency: str = Field(default="", description="Currency of the cost; absent without a price")
     completed_at: datetime | None
     error: str = Field(default="", description="Why it failed; absent unless it did")
+    imported_from: str = Field(
+        default="", description="Tool whose log it was imported from; absent for one that was ordered"
+    )
     wait: JobWait | None = Field(default=None, description="Why it waits; absent unless it does")
     changes: list[ChangeShown] = Field(
         default=[], description="Who cancelled, paused, resumed, retried or labelled it, latest first"
@@ -162,6 +165,9 @@ class JobListed(LabelsListed):
     benchmark_suite: str
     created_at: datetime | None
     completed_at: datetime | None
+    imported_from: str = Field(
+        default="", description="Tool whose log it was imported from; absent for one that was ordered"
+    )
     wait: JobWait | None = Field(default=None, description="Why it waits; absent unless it does")
 
 

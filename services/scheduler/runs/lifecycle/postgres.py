@@ -82,7 +82,7 @@ class PostgresRuns:
         await _check_queue(transaction, run.user, limits.max_pending_runs_per_user)
         # Last, so that the row of a data set which many runs use is locked for a short time only.
         await _lock_dataset(transaction, run.order.dataset_id)
-        await transaction.execute("add_run", **_values(run, request))
+        await transaction.execute("add_run", **row_values(run, request))
         author = Author(run.user, run.created_at)
         submitted = Change(author, Action.SUBMIT, ObjectKind.RUN, run.run_id, run.order.model)
         await record_change(transaction, submitted)
@@ -272,7 +272,7 @@ async def _lock_dataset(transaction: PostgresTransaction, dataset_id: str) -> No
         raise DatasetNotFound(dataset_id=dataset_id)
 
 
-def _values(run: Run, request: UUID | None) -> Mapping[str, object]:
+def row_values(run: Run, request: UUID | None) -> Mapping[str, object]:
     order = run.order
     return {
         "run_id": run.run_id,

@@ -27,8 +27,9 @@ def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:
     order.reasoning = order.reasoning or number_of(Reasoning.SEPARATE)
     if not order.HasField("rollouts"):
         order.rollouts = 1
-    # Submissions of rollouts set them.
+    # Submissions of rollouts and imports set them.
     del order.row_rollouts[:]
+    order.imported_from = ""
     try:
         read = ORDER.from_proto(order)
     except UnknownNumber as error:

@@ -20,7 +20,7 @@ class RunOrder:
     call the model, are for data sets. The completion window counts from when the run was accepted.
     Orders of rollouts set `parallel_group`, which begins with the user. Of all runs with it, at most
     `parallel` rollouts are in flight. They may set `row_rollouts` too: the rollouts of each row, 0 to
-    `rollouts`.
+    `rollouts`. Imports set `imported_from`: the tool whose log the run was made of.
     """
 
     suite: str
@@ -48,6 +48,7 @@ class RunOrder:
     reasoning: Reasoning = Reasoning.SEPARATE
     row_rollouts: tuple[int, ...] = ()
     judge: Judge | None = None
+    imported_from: str = ""
 
     @property
     def benchmark(self) -> str:

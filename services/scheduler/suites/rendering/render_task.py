@@ -12,6 +12,7 @@ from services.common.threads.cancellable_threads import check_cancelled
 from services.scheduler.suites.errors import FewshotPoolTooSmall, InvalidRow, NoFewshotPool, NoRows
 from services.scheduler.suites.rendering.row_renderer import RowRenderer
 from services.scheduler.suites.rendering.sample import (
+    MAX_SAMPLE_BYTES,
     RenderedRow,
     RenderedSample,
     digest_of,
@@ -27,8 +28,6 @@ from services.scheduler.suites.suite import FewshotRule, FewshotSampler, TaskDef
 from services.scheduler.suites.templates.errors import RowFault
 
 SEED = FewshotRule().seed
-# A sample travels in one message: NATS takes 8 MiB here, gRPC 16.
-MAX_SAMPLE_BYTES = 4 * 1024 * 1024
 
 
 class FewshotDraws:
@@ -164,7 +163,8 @@ def render_task(
     position = -1
     try:
         for position, row in enumerate(_while_wanted(rows, limit)):
-            yield _sample(task, renderer, position, row, examples.before(row))
+            rendered = renderer.render(row, examples.before(row))
+            yield rendered_sample(task, renderer, position, row, rendered)
     except RowFault as fault:
         raise InvalidRow(task.name, position, fault.problem, fault.field) from fault
     except UnreadableRow as problem:
@@ -173,10 +173,10 @@ def render_task(
         raise NoRows(task=task.name)
 
 
-def _sample(
-    task: TaskDefinition, renderer: RowRenderer, position: int, row: SourceRow, examples: str
+def rendered_sample(
+    task: TaskDefinition, renderer: RowRenderer, position: int, row: SourceRow, rendered: RenderedRow
 ) -> RenderedSample:
-    rendered = renderer.render(row, examples)
+    """The sample of a row as it was rendered. Raises `RowFault`."""
     check = _code_check(task, row, rendered)
     rollout_spec = _rollout_spec(task, row)
     encoded = _encoded(task, rendered, check, rollout_spec)

@@ -11,6 +11,8 @@ from proctor.values.sample import Sample, Target
 from services.scheduler.suites.rows.row_source import SourceRow
 
 DIGEST_FORMAT = "proctor-sample-1"
+# A sample travels in one message: NATS takes 8 MiB here, gRPC 16.
+MAX_SAMPLE_BYTES = 4 * 1024 * 1024
 # The largest signed integer of 64 bits; orjson refuses what needs more.
 _MAX_INTEGER = 2**63 - 1
 

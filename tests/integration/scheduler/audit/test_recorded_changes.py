@@ -225,6 +225,8 @@ RECORDS: Mapping[str, tuple[Callable[[Changes], Awaitable[str]], str]] = {
 }
 # They only read.
 _READS = {"ListKeys", "ListAuditRecords"}
+# `tests/e2e/runs/test_imports.py` has the record of an import, which needs results.
+_NEED_RESULTS = {"ImportRun"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -238,7 +240,7 @@ async def changes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cha
 
 async def test_every_method_that_changes_something_is_recorded_by_the_scheduler_or_the_gateway() -> None:
     asked = {name for name, permission in METHODS.items() if permission is not Permission.READ}
-    assert asked - RECORDED - _READS == set(RECORDS)
+    assert asked - RECORDED - _READS - _NEED_RESULTS == set(RECORDS)
 
 
 @pytest.mark.parametrize("method", RECORDS)

@@ -10,12 +10,11 @@ import pytest
 from proctor.values.sample import Target
 from services.scheduler.suites.errors import FewshotPoolTooSmall, InvalidRow, NoFewshotPool, NoRows
 from services.scheduler.suites.rendering.render_task import (
-    MAX_SAMPLE_BYTES,
     RenderedTask,
     open_task,
     render_task,
 )
-from services.scheduler.suites.rendering.sample import RenderedRow, encode_row
+from services.scheduler.suites.rendering.sample import MAX_SAMPLE_BYTES, RenderedRow, encode_row
 from services.scheduler.suites.rows.errors import UnreadableRow
 from services.scheduler.suites.rows.row_source import Provenance, SourceRow
 from tests.fakes.suites.suite_folder import RowsInMemory, load_one

@@ -1,0 +1,277 @@
+"""Imports a log: it is read in a process, and becomes a closed run or nothing.
+
+A run is added last, when results has closed it. Until then the run stands among the deleted ones, with a time
+from which results is asked to delete what it has of it: an import that ends half-way leaves nothing.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from uuid import uuid4
+
+from proctor.values.names.model_name import split_model
+from proctor.values.run import RunCounts, RunId, RunState
+from proctor.values.scoring import OutputType, ScoringMethod, TaskGroup
+from proctor.values.usage import NO_TOKENS
+from services.common.checked_fields import checked_text, invalid_field, refuse
+from services.common.clock import Clock
+from services.common.requests.request_fields import user_problem
+from services.scheduler.imports.errors import ImportInterrupted, LogRefused
+from services.scheduler.imports.logged_run import (
+    CheckedLog,
+    ImportHeader,
+    LogCheck,
+    LoggedRun,
+    LoggedTask,
+    ReadLimits,
+    ReadOptions,
+)
+from services.scheduler.imports.ports import (
+    ImportedPlan,
+    ImportedRecord,
+    ImportedRuns,
+    LoggedParts,
+    LoggedRecord,
+    StoredTask,
+)
+from services.scheduler.imports.render_logged import RenderLogged
+from services.scheduler.planning.ports import ClosingProgress
+from services.scheduler.runs.lifecycle.run import PlannedTask, Run
+from services.scheduler.runs.lifecycle.run_labels import labels_problem, tidy
+from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.suites.ports import SuiteCatalogue
+from services.scheduler.suites.suite import SuiteDefinition
+from services.scheduler.uploads.concurrent_uploads import Uploads
+from services.scheduler.uploads.ports import CheckJob
+
+# Recording a million samples takes minutes. What is left of an import is deleted after this time.
+MAX_SECONDS = 6 * 3600
+CLOSING_SECONDS = 0.2
+# Of the environment of a run: the name of the file or folder.
+FILE = "import.file"
+_MAX_NAME_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """`notes`: what the log has that the run has not, a sentence each."""
+
+    run: Run
+    notes: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class _Stored:
+    tasks: list[StoredTask] = field(default_factory=list)
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AddImportedRun:
+    """`program` is the module that does a `LogCheck` in a process; `limits` are those of a log."""
+
+    program: str
+    new_parts: Callable[[], LoggedParts]
+    limits: ReadLimits
+    uploads: Uploads
+    suites: SuiteCatalogue
+    record: ImportedRecord
+    logged: LoggedRecord
+    runs: ImportedRuns
+    clock: Clock
+
+    async def add(self, header: ImportHeader, chunks: AsyncIterator[bytes]) -> Imported:
+        """Raises `LogRefused`, `TooManyUploads`, `SuiteError`, and `InvalidParameter` for the header."""
+        header = _checked(header)
+        suite = await self.suites.suite(header.suite) if header.suite else None
+        with self.uploads.slot(header.user), closing(self.new_parts()) as parts:
+            checked = await self._read(header, suite, chunks, parts)
+            if checked.run is None:
+                raise LogRefused(name=header.name, problem=checked.problem)
+            return await self._stored(header, suite, checked, parts)
+
+    async def _read(
+        self,
+        header: ImportHeader,
+        suite: SuiteDefinition | None,
+        chunks: AsyncIterator[bytes],
+        parts: LoggedParts,
+    ) -> CheckedLog:
+        versions = {task.name: task.version for task in suite.tasks} if suite else {}
+        options = ReadOptions(header.name, header.suite, header.model, header.task, versions)
+        check = LogCheck(prefix=parts.prefix, options=options, limits=self.limits)
+        job = CheckJob(self.program, check, CheckedLog)
+        return await self.uploads.run_check(chunks, job, parts, (parts.prefix,))
+
+    async def _stored(
+        self, header: ImportHeader, suite: SuiteDefinition | None, checked: CheckedLog, parts: LoggedParts
+    ) -> Imported:
+        assert checked.run is not None
+        log = checked.run
+        _check_names(header, log)
+        run = _run(header, suite, checked, self.clock)
+        await self.runs.announce(run.run_id, run.created_at + timedelta(seconds=MAX_SECONDS))
+        try:
+            added = await self._added(run, suite, checked, parts)
+        except BaseException:
+            # Also where the caller has gone. If this fails too, the time above comes.
+            await asyncio.shield(self.runs.announce(run.run_id, self.clock.now()))
+            raise
+        return Imported(added, log.notes)
+
+    async def _added(
+        self, run: Run, suite: SuiteDefinition | None, checked: CheckedLog, parts: LoggedParts
+    ) -> Run:
+        assert checked.run is not None
+        log = checked.run
+        stored = await self._samples(log, suite, parts)
+        groups, missing = _groups(log, suite)
+        await self.logged.open_logged(run, ImportedPlan(log.tool, stored.tasks, groups, missing))
+        await self._answers(run, stored, parts)
+        closed = replace(
+            run,
+            total=sum(log.answer_counts) or stored.count * log.rollouts,
+            final_counts=await self._closed(run),
+            started_at=run.created_at,
+            finished_at=self.clock.now(),
+        )
+        if not await self.runs.add(closed, [task.planned for task in stored.tasks], checked.digest):
+            raise ImportInterrupted(name=run.environment[FILE], limit=MAX_SECONDS)
+        return closed
+
+    async def _samples(self, log: LoggedRun, suite: SuiteDefinition | None, parts: LoggedParts) -> _Stored:
+        stored = _Stored()
+        ours = {task.name: task for task in suite.tasks} if suite else {}
+        for index, task in enumerate(log.tasks):
+            staging_id, count = str(uuid4()), 0
+            render = RenderLogged(ours.get(task.task))
+            for samples in parts.of_task(index):
+                # In a thread: the templates of a suite may take a moment.
+                rendered = await asyncio.to_thread(render.render, [each.sample for each in samples])
+                await self.record.put_samples(staging_id, rendered, None)
+                count += len(samples)
+            committed = await self.record.commit_sample_set(staging_id, count)
+            planned = PlannedTask(
+                task=task.task,
+                version=task.version,
+                sample_set_id=committed.sample_set_id,
+                first_sample=stored.count,
+                sample_count=count,
+                output_type=task.output_type,
+                num_fewshot=task.num_fewshot,
+                row_source=task.row_source,
+                row_source_revision="",
+            )
+            stored.tasks.append(StoredTask(planned, task, committed.digest))
+            stored.count += count
+        return stored
+
+    async def _answers(self, run: Run, stored: _Stored, parts: LoggedParts) -> None:
+        for index, task in enumerate(stored.tasks):
+            first = task.planned.first_sample
+            for samples in parts.of_task(index):
+                await self.logged.record_logged(run, first, samples)
+                first += len(samples)
+
+    async def _closed(self, run: Run) -> RunCounts:
+        while True:
+            closed = await self.record.close_run(
+                run, RunState.COMPLETED, allow_partial=False, unscored=NO_TOKENS
+            )
+            if isinstance(closed, RunCounts):
+                return closed
+            if closed is None:
+                raise ImportInterrupted(name=run.environment[FILE], limit=MAX_SECONDS)
+            assert isinstance(closed, ClosingProgress)
+            await asyncio.sleep(CLOSING_SECONDS)
+
+
+def _checked(header: ImportHeader) -> ImportHeader:
+    checked_text("header.name", header.name)
+    refuse(user_problem(header.user))
+    for name in ("model", "task"):
+        checked_text(f"header.{name}", getattr(header, name))
+    if header.project_id < 0:
+        raise invalid_field("header.project_id", "must be at least 0")
+    if header.model:
+        provider, name = split_model(header.model)
+        if not provider or not name.strip():
+            raise invalid_field("header.model", "must be provider/name")
+    labels = tidy(header.labels)
+    refuse(labels_problem(labels), of="header.labels")
+    return replace(header, labels=labels)
+
+
+def _check_names(header: ImportHeader, log: LoggedRun) -> None:
+    """The process reads a hostile file: what it names has to be names. Raises `LogRefused`."""
+    tasks = (("task", task.task) for task in log.tasks)
+    named = [("model", log.model), ("benchmark", log.benchmark), *tasks]
+    for what, name in named:
+        if not 0 < len(name) <= _MAX_NAME_CHARACTERS or "\0" in name or not name.isprintable():
+            problem = f"The name of its {what} is no name of 1 to {_MAX_NAME_CHARACTERS} characters."
+            raise LogRefused(name=header.name, problem=problem)
+    if len({task.task for task in log.tasks}) < len(log.tasks):
+        raise LogRefused(name=header.name, problem="Two of its tasks have the same name.")
+
+
+def _run(header: ImportHeader, suite: SuiteDefinition | None, checked: CheckedLog, clock: Clock) -> Run:
+    assert checked.run is not None
+    log = checked.run
+    is_choice = any(task.output_type is OutputType.MULTIPLE_CHOICE for task in log.tasks)
+    return Run(
+        run_id=RunId(str(uuid4())),
+        order=RunOrder(
+            suite=suite.name if suite else log.benchmark,
+            model=log.model,
+            project_id=header.project_id,
+            tasks=tuple(task.task for task in log.tasks),
+            limit=log.limit,
+            num_fewshot=_shots(log.tasks),
+            rollouts=log.rollouts,
+            row_rollouts=log.answer_counts,
+            imported_from=log.tool,
+        ),
+        user=header.user,
+        pool="",
+        scoring_method=ScoringMethod.LOGLIKELIHOOD if is_choice else ScoringMethod.GENERATE,
+        created_at=clock.now(),
+        state=RunState.COMPLETED,
+        planned_epoch=1,
+        is_closed=True,
+        environment=_environment(header, checked),
+        suite_version=suite.version if suite else 0,
+        labels=header.labels,
+    )
+
+
+def _shots(tasks: Sequence[LoggedTask]) -> int | None:
+    """None where tasks differ, as each has its own by default."""
+    found = {task.num_fewshot for task in tasks}
+    return found.pop() if len(found) == 1 else None
+
+
+def _environment(header: ImportHeader, checked: CheckedLog) -> dict[str, str]:
+    """Where the run is from, and what the log says of itself."""
+    assert checked.run is not None
+    log = checked.run
+    told = {f"log.{name}": value for name, value in log.environment.items()}
+    for task in log.tasks:
+        told[f"task.{task.task}.version"] = task.version
+        told |= {f"task.{task.task}.log.{name}": repr(value) for name, value in task.figures.items()}
+    return {
+        FILE: header.name,
+        "import.digest": checked.digest,
+        "import.tool": log.tool_in_words,
+        **({"import.notes": " ".join(log.notes)} if log.notes else {}),
+        **told,
+    }
+
+
+def _groups(log: LoggedRun, suite: SuiteDefinition | None) -> tuple[Sequence[TaskGroup], Sequence[str]]:
+    """Those of the suite, as far as the log has their tasks, and the tasks that it has not."""
+    names = [task.task for task in log.tasks]
+    if suite is None or not {task.name for task in suite.tasks}.intersection(names):
+        return [TaskGroup(log.benchmark, tuple(names))], []
+    return suite.groups, [task.name for task in suite.tasks if task.name not in names]

@@ -1,0 +1,54 @@
+"""Which tool a log is of, by the names of its files and the fields of its document."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from services.scheduler.imports.logged_run import LoggedRun, ReadOptions
+from services.scheduler.imports.logs.document import LogProblem, as_object
+from services.scheduler.imports.logs.every_eval_log import EveryEvalLog, looks_like_every_eval
+from services.scheduler.imports.logs.harbor_job import HarborJob, looks_like_harbor
+from services.scheduler.imports.logs.harness_log import HarnessLog, looks_like_harness
+from services.scheduler.imports.logs.helm_log import HelmLog, looks_like_helm
+from services.scheduler.imports.logs.inspect_log import InspectLog, looks_like_inspect
+from services.scheduler.imports.logs.log_files import LogFiles
+from services.scheduler.imports.logs.sample_writer import SampleWriter
+
+FORMS = (
+    "results and samples of lm-eval, a log of Inspect, a run folder of HELM, a job folder of Harbor, "
+    "or samples in the form of Every Eval Ever"
+)
+
+
+class LogReader(Protocol):
+    def read(self) -> LoggedRun:
+        """Raises `LogProblem`."""
+        ...
+
+
+def find_reader(files: LogFiles, options: ReadOptions, writer: SampleWriter) -> LogReader:
+    """Raises `LogProblem` where the log is of no tool that is known."""
+    # By names first: documents are read once more.
+    readers: list[tuple[Callable[[LogFiles], bool], Callable[..., LogReader]]] = [
+        (looks_like_harness, HarnessLog),
+        (looks_like_helm, HelmLog),
+        (looks_like_inspect, InspectLog),
+        (_has_harness_results, HarnessLog),
+        (looks_like_harbor, HarborJob),
+        (looks_like_every_eval, EveryEvalLog),
+    ]
+    if not files.names:
+        raise LogProblem("It is an archive without files.")
+    for looks_like, reader in readers:
+        if looks_like(files):
+            return reader(files, options, writer)
+    if options.task:
+        return HarnessLog(files, options, writer)
+    raise LogProblem(f"It is no log that can be read: {FORMS}.")
+
+
+def _has_harness_results(files: LogFiles) -> bool:
+    names = [name for name in files.names if name.endswith(".json")]
+    if len(names) != 1:
+        return False
+    document = as_object(files.document(names[0]))
+    return isinstance(document.get("results"), dict) and ("samples" in document or "configs" in document)

@@ -1,0 +1,20 @@
+-- name: announce_import: Record that results may store a run that is not added yet, or was not
+-- Among the deleted runs: what an import that ends half-way leaves is deleted as they are.
+INSERT INTO deleted_runs (run_id, deleted_at)
+VALUES (:run_id, :deleted_at)
+ON CONFLICT (run_id) DO UPDATE SET deleted_at = excluded.deleted_at;
+
+-- name: take_announced_import: Return a run that is announced and not given up, and announce it no more
+DELETE FROM deleted_runs WHERE run_id = :run_id AND deleted_at > :now RETURNING run_id;
+
+-- name: add_imported_run: Store a completed run
+INSERT INTO runs (
+    run_id, username, project_id, benchmark, model, pool, priority, ordered, scoring_method, state, epoch, created_at,
+    queued_at, environment, suite_version, dataset_name, name, tags, note, planned_epoch, is_closed, total, started_at,
+    finished_at, final_counts
+)
+VALUES (
+    :run_id, :username, :project_id, :benchmark, :model, :pool, :priority, :ordered, :scoring_method, 'completed', 1,
+    :created_at, :created_at, :environment, nullif(:suite_version, 0), :dataset_name, :name, :tags, :note, 1, true, :total,
+    :started_at, :finished_at, :final_counts
+);
