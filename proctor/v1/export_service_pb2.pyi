@@ -43,6 +43,12 @@ class _ExportFormatEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ExportFo
     """Answers as the output file of an OpenAI batch, in the order of its input."""
     EXPORT_FORMAT_BATCH_ERRORS: _ExportFormat.ValueType  # 8
     """Failures, and rows that have no outcome, as the error file of an OpenAI batch, in the order of its input."""
+    EXPORT_FORMAT_EVERY_EVAL: _ExportFormat.ValueType  # 9
+    """One document with the figures, in the form of Every Eval Ever."""
+    EXPORT_FORMAT_EVERY_EVAL_SAMPLES: _ExportFormat.ValueType  # 10
+    """One JSON object per scored answer, in the form of Every Eval Ever."""
+    EXPORT_FORMAT_MODEL_CARD: _ExportFormat.ValueType  # 11
+    """The figures as the model-index block of a model card, in YAML."""
 
 class ExportFormat(_ExportFormat, metaclass=_ExportFormatEnumTypeWrapper):
     """Format of an exported run."""
@@ -65,6 +71,12 @@ EXPORT_FORMAT_BATCH_OUTPUT: ExportFormat.ValueType  # 7
 """Answers as the output file of an OpenAI batch, in the order of its input."""
 EXPORT_FORMAT_BATCH_ERRORS: ExportFormat.ValueType  # 8
 """Failures, and rows that have no outcome, as the error file of an OpenAI batch, in the order of its input."""
+EXPORT_FORMAT_EVERY_EVAL: ExportFormat.ValueType  # 9
+"""One document with the figures, in the form of Every Eval Ever."""
+EXPORT_FORMAT_EVERY_EVAL_SAMPLES: ExportFormat.ValueType  # 10
+"""One JSON object per scored answer, in the form of Every Eval Ever."""
+EXPORT_FORMAT_MODEL_CARD: ExportFormat.ValueType  # 11
+"""The figures as the model-index block of a model card, in YAML."""
 Global___ExportFormat: _TypeAlias = ExportFormat  # noqa: Y015
 
 class _GoldenForm:

@@ -25,13 +25,16 @@ from services.gateway.http.parameters import JobId
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.problem import Described, problems
 
-ExportFormatName = Literal["csv", "json", "jsonl", "parquet", "html", "lm_eval"]
+ExportFormatName = Literal[
+    "csv", "json", "jsonl", "parquet", "html", "lm_eval", "every_eval", "every_eval_samples", "model_card"
+]
 _MEDIA_TYPES = (
     "text/csv",
     "application/json",
     "application/jsonl",
     "application/vnd.apache.parquet",
     "text/html",
+    "application/yaml",
 )
 _FILE: Described = {
     200: {"description": "The file", "content": {each: {} for each in _MEDIA_TYPES}},

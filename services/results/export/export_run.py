@@ -132,9 +132,7 @@ class ExportRun:
         named_task = record.plan.tasks[indexes[0]].task if request.task or file_format.is_of_one_task else ""
         name = run.file_stem(named_task) + file_format.suffix
         if isinstance(file_format, OutcomeFormat):
-            return ExportedFile(
-                name, file_format.media_type, self._outcome_chunks(run, file_format, indexes[0])
-            )
+            return ExportedFile(name, file_format.media_type, self._outcome_chunks(run, file_format, indexes))
         render = RenderFile(self.rows, run, file_format, indexes)
         if not (file_format.is_resumable and _is_final(record)):
             return ExportedFile(name, file_format.media_type, _content(render))
@@ -155,11 +153,12 @@ class ExportRun:
         )
 
     async def _outcome_chunks(
-        self, run: ExportedRun, file_format: OutcomeFormat, index: int
+        self, run: ExportedRun, file_format: OutcomeFormat, indexes: Sequence[int]
     ) -> AsyncGenerator[bytes]:
         writer = file_format.open(run)
-        async for chunk in self.outcomes.chunks(run.record.plan, index, has_docs=True):
-            yield await asyncio.to_thread(writer.write, chunk)
+        for index in indexes:
+            async for chunk in self.outcomes.chunks(run.record.plan, index, has_docs=True):
+                yield await asyncio.to_thread(writer.write, chunk)
 
     async def _end(self, file: ResumableFile, render: RenderFile, *, is_needed: bool) -> ResumePoint | None:
         """The end of the file; measured only where it must be known."""

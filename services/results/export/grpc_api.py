@@ -16,8 +16,10 @@ from services.results.export.export_golden_answers import ExportGoldenAnswers, G
 from services.results.export.export_run import ExportRequest, ExportRun
 from services.results.export.exported_run import MissingAnswer
 from services.results.export.html_report import HTML
+from services.results.export.json_every_eval import EVERY_EVAL, EVERY_EVAL_SAMPLES
 from services.results.export.json_formats import BATCH_ERRORS, BATCH_OUTPUT, JSON, JSONL
 from services.results.export.lm_eval_samples import LM_EVAL
+from services.results.export.model_card import MODEL_CARD
 from services.results.export.ports import ExportFormat
 from services.results.export.table_formats import CSV, PARQUET
 
@@ -32,6 +34,9 @@ FORMATS: dict[int, ExportFormat] = {
     export_pb2.EXPORT_FORMAT_LM_EVAL: LM_EVAL,
     export_pb2.EXPORT_FORMAT_BATCH_OUTPUT: BATCH_OUTPUT,
     export_pb2.EXPORT_FORMAT_BATCH_ERRORS: BATCH_ERRORS,
+    export_pb2.EXPORT_FORMAT_EVERY_EVAL: EVERY_EVAL,
+    export_pb2.EXPORT_FORMAT_EVERY_EVAL_SAMPLES: EVERY_EVAL_SAMPLES,
+    export_pb2.EXPORT_FORMAT_MODEL_CARD: MODEL_CARD,
 }
 GOLDEN_FORMS: dict[int, GoldenForm] = {
     export_pb2.GOLDEN_FORM_TRAINING: GoldenForm.TRAINING,

@@ -35,8 +35,10 @@ class RepeatedOrder:
 
 
 def repeated_order(run: run_pb2.Run) -> RepeatedOrder:
+    """The order of an imported run is what its log tells; it says so first."""
+    origin = [("Imported from", run.order.imported_from)] if run.order.imported_from else []
     return RepeatedOrder(
-        parameters=list(parameters_of(run)),
+        parameters=[*origin, *parameters_of(run)],
         link=form_link(run),
         command=command(run),
         path=repeating_path(run),

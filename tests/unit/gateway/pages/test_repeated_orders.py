@@ -120,3 +120,9 @@ def test_parameters_are_told_in_words() -> None:
     told = dict(repeated_order(full_suite_run()).parameters)
     assert (told["Temperature"], told["Seed"], told["Shots"], told["Project"]) == ("0.7", "7", "0", "3")
     assert told["min_p"] == "0.1"
+
+
+def test_an_imported_run_says_so_before_its_parameters() -> None:
+    run = full_suite_run()
+    run.order.imported_from = "lm-eval"
+    assert repeated_order(run).parameters[0] == ("Imported from", "lm-eval")
