@@ -47,15 +47,26 @@ async def submit_each(
         runs.append((await client.runs.SubmitRun(request)).run)
         say(terminal.progress, f"Run {runs[-1].run_id} of {order.model} was accepted.")
     if not is_detached:
-        ended = [await follow_run(client, run.run_id, viewer_for(terminal, detach)) for run in runs]
-        if all(ended):
-            return await _report(session, [run for run in ended if run], tag)
+        ended = await _follow_each(session, runs)
+        if len(ended) == len(runs):
+            return await _report(session, ended, tag)
     if terminal.is_json:
         terminal.emit({"runs": [document(run) for run in runs], "comparison": None})
     else:
         say(terminal.out, "The runs go on.")
         print_page(session, f"runs?tag={tag}")
     return ExitCode.OK if is_detached else ExitCode.INTERRUPTED
+
+
+async def _follow_each(session: Session, runs: Sequence[run_pb2.Run]) -> Sequence[run_pb2.Run]:
+    """The runs in their final states, up to the one that the viewer detached from: that leaves them all."""
+    ended: list[run_pb2.Run] = []
+    for run in runs:
+        last = await follow_run(session.client, run.run_id, viewer_for(session.terminal, detach))
+        if last is None:
+            break
+        ended.append(last)
+    return ended
 
 
 async def _report(session: Session, runs: Sequence[run_pb2.Run], tag: str) -> ExitCode:

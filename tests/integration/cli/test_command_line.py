@@ -93,6 +93,17 @@ async def test_several_models_are_a_run_each_and_are_compared(
     assert (len(tags), tags[0], tags[1].startswith("order-")) == (2, "nightly", True)
 
 
+async def test_ctrl_c_leaves_all_runs_of_an_order_of_several_models(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    process = await proctor.start(*ORDER, "--also", "openai/a")
+    await eventually(lambda: len(harness.scheduler.runs) == 2, "both runs were ordered")
+    process.send_signal(signal.SIGINT)
+    finished = await ended(process)
+    assert (finished.code, "The runs go on." in finished.out) == (130, True)
+    assert {run.state for run in harness.scheduler.runs.values()} == {run_pb2.RUN_STATE_PENDING}
+
+
 async def test_a_model_that_is_named_twice_starts_nothing(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:
