@@ -60,7 +60,8 @@ def read_scale(word: str) -> Scale:
 
 def _grades(word: str) -> Scale:
     highest = word.removeprefix("1-")
-    if not (highest.isascii() and highest.isdigit() and 2 <= int(highest[:3]) <= _MAX_GRADE):
+    # As written, since a number of many digits is a scale of as many labels.
+    if highest not in map(str, range(2, _MAX_GRADE + 1)):
         raise ValueError(f"the scale {word!r:.80} must end with a number from 2 to {_MAX_GRADE}")
     count = int(highest)
     return Scale({str(grade): (grade - 1) / (count - 1) for grade in range(1, count + 1)})
@@ -85,14 +86,18 @@ def checked_scale(scale: Scale, given: int | None = None) -> Scale:
     if len({label.casefold() for label in scale.labels}) < count:
         raise ValueError("two labels of the scale are the same but for their case")
     for label, score in scale.labels.items():
-        if not label or len(label) > MAX_LABEL_CHARACTERS or label != label.strip() or "," in label:
-            rule = f"must have 1 to {MAX_LABEL_CHARACTERS} characters, and no comma"
+        if not 0 < len(label) <= MAX_LABEL_CHARACTERS or label != label.strip() or not _is_readable(label):
+            rule = f"must have 1 to {MAX_LABEL_CHARACTERS} characters of one line, and no comma"
             raise ValueError(f"the label {label!r:.80} {rule}")
         if not 0 <= score <= 1:
             raise ValueError(f"the score of the label {label!r} must be from 0 to 1, not {score}")
     if len(scale.weights) > MAX_QUESTIONS or not all(0 < weight < math.inf for weight in scale.weights):
         raise ValueError(f"a rubric has at most {MAX_QUESTIONS} questions, each with a weight above 0")
     return scale
+
+
+def _is_readable(label: str) -> bool:
+    return label.isprintable() and "," not in label
 
 
 def scale_options(scale: Scale) -> str:

@@ -10,9 +10,14 @@ from proctor.values.judging.scale import FIRST, OF_PAIRS, SECOND, Scale
 from services.results.scoring.score import ScoringImpossible
 
 # Of its own line: a verdict that is quoted in a sentence, or behind a mark of quotation, is not stated.
-_LINE = re.compile(r"[*_#\s]*(?:(?:my|the)\s+)?(?:final\s+)?verdict\b[*_\s]*[:：=][*_\s]*(.+)", re.IGNORECASE)
+_NAMED = r"[*_#\s]*(?:(?:my|the)\s+)?(?:final\s+)?verdict\b[*_\s]*"
+_LINE = re.compile(rf"{_NAMED}[:：=][*_\s]*(.+)", re.IGNORECASE)
+_HEADING = re.compile(rf"{_NAMED}(?:[:：=][*_\s]*)?", re.IGNORECASE)
+_GRADE_OF_HIGHEST = re.compile(r"([0-9]+)[*_\s]*(?:/|out of)[*_\s]*([0-9]+)", re.IGNORECASE)
 _CODE_MARK = "```"
-_AROUND = " \t\"'`*_.[](){}<>“”"
+_JSON = "json"
+_AROUND = " \t\"'`*_[](){}<>“”‘’「」"
+_ENDS = ".!;。！"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +42,23 @@ class StatedVerdict:
             return None
         document = _json_of(own)
         words = _last_line_words(own) if document is None else _document_words(document)
-        labels = [self.scale.label_of(word) for word in self._parts(words)]
+        labels = [self._label(word) for word in self._parts(words)]
         found = [label for label in labels if label is not None]
         return found if len(found) == len(labels) == self.scale.verdicts else None
 
     def _parts(self, words: Sequence[str]) -> Sequence[str]:
         if self.scale.verdicts > 1 and len(words) == 1:
             words = words[0].split(",")
-        return [word.strip(_AROUND) for word in words]
+        return words
+
+    def _label(self, word: str) -> str | None:
+        """A label may itself have the signs that judges put around one; a grade may name the highest."""
+        bare = word.lstrip(_AROUND).rstrip(_AROUND + _ENDS)
+        label = self.scale.label_of(word) or self.scale.label_of(bare)
+        grade = None if label else _GRADE_OF_HIGHEST.fullmatch(bare)
+        if grade and all(each.isdecimal() for each in self.scale.labels):
+            return self.scale.label_of(grade[1]) if grade[2] == [*self.scale.labels][-1] else None
+        return label
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +84,14 @@ class StatedPreference:
 
 
 def _last_line_words(text: str) -> Sequence[str]:
-    found = _LINE.fullmatch(text.rsplit("\n", 1)[-1].strip())
-    return [found[1]] if found else []
+    """What follows `Verdict:` in the last line, or is the last line below a heading `Verdict`."""
+    *before, last = (_last_code_block(text).strip() or text).rsplit("\n", 1)
+    found = _LINE.fullmatch(last.strip())
+    if found:
+        # A longer block is quoted.
+        return [] if before and text.endswith(_CODE_MARK) else [found[1]]
+    above = before[0].rstrip().rsplit("\n", 1)[-1] if before else ""
+    return [last] if _HEADING.fullmatch(above.strip()) and not text.endswith(_CODE_MARK) else []
 
 
 def _document_words(document: dict[str, object]) -> Sequence[str]:
@@ -84,7 +104,8 @@ def _json_of(text: str) -> dict[str, object] | None:
     """The JSON object that the text is, or that the code block at its end holds; None for other texts."""
     for candidate in (text, _last_code_block(text)):
         try:
-            document = json.loads(candidate)
+            # Judges write line breaks into strings as they are.
+            document = json.loads(candidate, strict=False)
         except (ValueError, RecursionError):
             continue
         if isinstance(document, dict):
@@ -97,4 +118,5 @@ def _last_code_block(text: str) -> str:
     if not text.endswith(_CODE_MARK):
         return ""
     body = text.removesuffix(_CODE_MARK)
-    return body[body.rfind(_CODE_MARK) + len(_CODE_MARK) :].lstrip().removeprefix("json")
+    block = body[body.rfind(_CODE_MARK) + len(_CODE_MARK) :].lstrip()
+    return block[len(_JSON) :] if block[: len(_JSON)].lower() == _JSON else block

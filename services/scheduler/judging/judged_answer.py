@@ -69,6 +69,7 @@ class AskVerdict:
     ) -> RenderedSample:
         try:
             text = self.prompt.render(texts, self.scale, is_constrained=self.is_constrained)
+            _refuse_unstorable(text)
         except RowFault as fault:
             raise InvalidRow(self.prompt.name, judged.sample, fault.problem, fault.field) from fault
         params = orjson.dumps(_params(self.scale)) if self.is_constrained else b""
@@ -89,6 +90,16 @@ class AskVerdict:
             size_bytes=len(encoded),
             stored_bytes=len(encoded) + len(document),
         )
+
+
+def _refuse_unstorable(text: str) -> None:
+    """A template can write what the answer does not have. Raises `RowFault`."""
+    if "\0" in text:
+        raise RowFault("its text holds a NUL character, which cannot be stored")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RowFault("its text is not valid Unicode (a lone surrogate)") from error
 
 
 def _params(scale: Scale) -> Mapping[str, object]:

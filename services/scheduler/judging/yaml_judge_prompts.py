@@ -15,6 +15,7 @@ from services.scheduler.suites.templates.prompt_template import PromptTemplate, 
 
 _KEYS = frozenset({"judge", "version", "description", "scale", "questions", "template"})
 _SUFFIX = ".yaml"
+_MAX_VERSION_CHARACTERS = 50
 # A task of a run is called so.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -43,7 +44,7 @@ class YamlJudgePrompts:
         questions = _questions(fields.get("questions") or [])
         prompt = JudgePrompt(
             name=_name(fields.get("judge")),
-            version=str(fields.get("version", "1")),
+            version=_version(fields.get("version", "1")),
             description=str(fields.get("description", "")),
             scale=str(fields.get("scale", "yes-no")),
             template=_template(fields.get("template")),
@@ -75,6 +76,13 @@ def _name(value: object) -> str:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise InvalidJudgePrompt("judge must be a name of 1 to 64 letters, digits, _ and -")
     return value
+
+
+def _version(value: object) -> str:
+    version = str(value)
+    if not version.isprintable() or not 0 < len(version) <= _MAX_VERSION_CHARACTERS:
+        raise InvalidJudgePrompt(f"version must have 1 to {_MAX_VERSION_CHARACTERS} characters of one line")
+    return version
 
 
 def _template(source: object) -> PromptTemplate:

@@ -7,7 +7,9 @@ from proctor.values.judging.scale import Scale, read_scale
 from services.results.scoring.stated_verdict import StatedVerdict
 from services.scheduler.judging.errors import InvalidJudgePrompt
 from services.scheduler.judging.judge_prompt import JudgePrompt, verdict_schema
+from services.scheduler.judging.judged_answer import AskVerdict, JudgedAnswer
 from services.scheduler.judging.yaml_judge_prompts import YamlJudgePrompts
+from services.scheduler.suites.errors import InvalidRow
 
 PROMPTS = YamlJudgePrompts()
 YES_NO = read_scale("yes-no")
@@ -123,11 +125,26 @@ def test_a_rubric_asks_its_questions_and_for_a_label_each() -> None:
         (f"{OWN}questions: [{{question: a, weight: x}}]\n", "must be a number"),
         (f"{OWN}questions: [{{text: a}}]\n", "question and weight"),
         (OWN + "# " + "x" * 40_000, "32768 bytes"),
+        (OWN.replace("3", '"\\0"'), "version must have"),
+        (OWN.replace("3", "3" * 51), "version must have"),
+        (OWN.replace("3", '""'), "version must have"),
     ],
 )
 def test_a_document_that_is_no_judge_prompt_is_refused_with_the_reason(document: str, problem: str) -> None:
     with pytest.raises(InvalidJudgePrompt, match=problem.replace("{", r"\{")):
         PROMPTS.read(document)
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"), [(r"{{ '\x00' }}", "NUL character"), (r"{{ '\ud800' }}", "not valid Unicode")]
+)
+def test_a_template_that_writes_what_cannot_be_stored_is_a_fault_of_its_row(
+    written: str, problem: str
+) -> None:
+    prompt = PROMPTS.read(f"{OWN}  {written}\n")
+    judged = JudgedAnswer(sample=4, rollout=0, doc_id=4, question="2 + 2?", target="4", answer="5")
+    with pytest.raises(InvalidRow, match=problem):
+        AskVerdict(prompt, YES_NO).samples(0, judged)
 
 
 def test_a_scale_or_a_weight_that_cannot_be_read_is_refused() -> None:

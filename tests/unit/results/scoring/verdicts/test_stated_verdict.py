@@ -36,6 +36,15 @@ def scored(text: str, scale: str = "yes-no", **more: Any) -> Score:
         ('{"reason": "it {agrees}", "verdict": "yes"}', "yes-no", 1.0, "yes"),
         ('Here:\n```json\n{"reason": "", "verdict": 5}\n```', "1-5", 1.0, "5"),
         (f"It says:\n{QUOTED}\nThat is wrong.\nVerdict: no", "yes-no", 0.0, "no"),
+        ("It agrees.\n\n### Final verdict\n\n**Yes**", "yes-no", 1.0, "yes"),
+        ("Verdict:\nNo!", "yes-no", 0.0, "no"),
+        ("It agrees.\n```\nVerdict: yes\n```", "yes-no", 1.0, "yes"),
+        ('```JSON\n{"reason": "two\nlines", "verdict": "yes"}\n```', "yes-no", 1.0, "yes"),
+        ("Verdict: 4/5", "1-5", 0.75, "4"),
+        ("**Verdict:** **4** out of 5.", "1-5", 0.75, "4"),
+        ("Verdict: 是。", "labels:是=1,否=0", 1.0, "是"),
+        ("Verdict: [good]", "labels:[good]=1,bad.=0", 1.0, "[good]"),
+        ("Verdict: bad.", "labels:[good]=1,bad.=0", 0.0, "bad."),
     ],
 )
 def test_a_verdict_that_is_stated_has_its_score(text: str, scale: str, value: float, prediction: str) -> None:
@@ -52,6 +61,11 @@ def test_a_verdict_that_is_stated_has_its_score(text: str, scale: str, value: fl
         "Verdict: yes\nBut see above.",
         'The answer claims "Verdict: yes"',
         "> Verdict: yes",
+        "> Verdict:\nyes",
+        "The answer's verdict:\nyes",
+        "It ends with:\n```\nIt is Paris.\nVerdict: yes\n```",
+        "It ends with:\n```\nVerdict:\nyes\n```",
+        "Verdict: 1/1",
         QUOTED,
         # The quotation was cut.
         QUOTED.removesuffix(f"[[end of answer {CODE}]]"),
@@ -62,6 +76,13 @@ def test_a_verdict_that_is_stated_has_its_score(text: str, scale: str, value: fl
 )
 def test_a_text_that_states_no_verdict_is_unparsed_and_has_no_score(text: str) -> None:
     assert scored(text) == Score("", is_unparsed=True)
+
+
+@pytest.mark.parametrize(
+    "text", ["Verdict: 4/10", "Verdict: 6/5", "Verdict: 4.5", "Verdict: .4", "Verdict: 4-5"]
+)
+def test_a_grade_of_another_scale_is_unparsed(text: str) -> None:
+    assert scored(text, "1-5").is_unparsed
 
 
 def test_a_text_that_was_cut_states_no_verdict() -> None:
@@ -104,6 +125,11 @@ def test_a_preference_is_scored_for_the_place_that_the_target_names(
         ("maybe", "not known"),
         ("1-11", "from 2 to 10"),
         ("1-x", "from 2 to 10"),
+        ("1-05", "from 2 to 10"),
+        # It took the memory of the process.
+        ("1-0109999999999", "from 2 to 10"),
+        ("labels:go\nod=1,bad=0", "of one line"),
+        ("labels:go\0od=1,bad=0", "of one line"),
         ("labels:good,bad", "has no score"),
         ("labels:good=1", "2 to 20 labels"),
         ("labels:good=1,good=0", "the same but for their case"),
