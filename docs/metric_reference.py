@@ -10,10 +10,11 @@ from proctor.values.metrics.metric import Metric, MetricOption
 SCHEMA = Path(__file__).resolve().parents[1] / "suites" / "task.schema.json"
 ABOUT = (
     "A metric scores the answers of a task. The first one of `metric_list`, or of an order, is the main one. "
-    "A right-or-wrong metric scores each answer 1 or 0, a graded one gives it a number; of labels, numbers "
-    "and ranks the figure is of all answers together. Pages show shares and coefficients times a hundred. An "
-    "unparsed answer is not right, and is in no correlation. The name in parentheses may be written where no "
-    "metric of the task has that name. [Statistics](statistics.md) says how figures get their errors."
+    "A right-or-wrong metric scores each answer 1 or 0, a graded one gives it a number; of labels, numbers, "
+    "ranks and counts the figure is of all answers together, and those of counts are not compared between "
+    "runs. Pages show shares and coefficients times a hundred. An unparsed answer is not right, and is in no "
+    "correlation. The name in parentheses may be written where no metric of the task has that name. "
+    "[Statistics](statistics.md) says how figures get their errors."
 )
 OPTIONS = (
     "Options stand beside `metric` in a suite, and behind the name in an order "
@@ -36,11 +37,17 @@ def _metric_row(metric: Metric) -> Row:
         f"`{metric.name}`{f' (`{metric.alias}`)' if metric.alias else ''}",
         "; ".join(each.in_words for each in metric.inputs),
         metric.description,
-        f"{metric.unit.in_words}, {metric.kind}{'' if metric.may_be_headline else '; main only where alone'}",
+        f"{metric.unit.in_words}, {metric.kind}{_place(metric)}",
         ", ".join(f"`{option.name}`" for option in metric.options),
         metric.unparsed,
         metric.source,
     )
+
+
+def _place(metric: Metric) -> str:
+    if metric.may_be_headline:
+        return ""
+    return "; main only where alone" if metric.higher_is_better else "; never the main one"
 
 
 def options_table() -> Table:

@@ -167,6 +167,50 @@ _OF_TEXTS = (
         source="scipy",
     ),
 )
+_OF_ALL_TEXTS = (
+    Metric(
+        "bleu",
+        _TEXT,
+        "BLEU of all answers together against the accepted texts, with tokens as `13a` makes them.",
+        ScoreKind.COUNTS,
+        Unit.POINTS,
+        aggregation="bleu",
+        unparsed=_EMPTY,
+        source="sacrebleu",
+    ),
+    Metric(
+        "chrf",
+        _TEXT,
+        "chrF of all answers together: F2 of runs of up to 6 characters.",
+        ScoreKind.COUNTS,
+        Unit.POINTS,
+        aggregation="chrf",
+        unparsed=_EMPTY,
+        source="sacrebleu",
+    ),
+    Metric(
+        "chrf++",
+        _TEXT,
+        "As `chrf`, with runs of up to 2 words.",
+        ScoreKind.COUNTS,
+        Unit.POINTS,
+        aggregation="chrf++",
+        unparsed=_EMPTY,
+        source="sacrebleu",
+    ),
+    Metric(
+        "ter",
+        _TEXT,
+        "Edits that make an accepted text of each answer, per 100 words of all these texts. Less is better.",
+        ScoreKind.COUNTS,
+        Unit.NUMBER,
+        aggregation="ter",
+        may_be_headline=False,
+        higher_is_better=False,
+        unparsed=_EMPTY,
+        source="sacrebleu",
+    ),
+)
 _EXECUTED = (
     Metric(
         "pass@1",
@@ -230,6 +274,7 @@ METRICS: Mapping[str, Metric] = {
     for metric in (
         *_OF_CHOICES,
         *_OF_TEXTS,
+        *_OF_ALL_TEXTS,
         *_EXECUTED,
         *_overlaps("bleu", "BLEU", "sacrebleu"),
         *_overlaps("rouge1", "ROUGE-1", "rouge-score"),

@@ -25,13 +25,14 @@ class MetricInput(Enum):
 
 
 class ScoreKind(StrEnum):
-    """What an answer scores. Of the last three a figure is of all answers together, not a mean of scores."""
+    """What an answer scores. Of the last four a figure is of all answers together, not a mean of scores."""
 
     JUDGED = "right or wrong"
     GRADED = "graded"
     LABELS = "labels"
     NUMBERS = "numbers"
     RANKS = "ranks"
+    COUNTS = "counts"
 
     @property
     def is_of_each_answer(self) -> bool:
@@ -78,7 +79,8 @@ class MetricOption:
 class Metric:
     """`alias`: a name that users may write for it where no metric of a task is called so.
 
-    `aggregation` is lm-evaluation-harness's name of how scores become a figure. More is always better.
+    `aggregation` is lm-evaluation-harness's name of how scores become a figure. Where less is better
+    (`higher_is_better` is false) it is never the main one of several.
     `may_be_headline`: its figure may stand for a task. `unparsed`: when an answer counts as unparsed.
     """
 
@@ -91,6 +93,7 @@ class Metric:
     alias: str = ""
     aggregation: str = "mean"
     may_be_headline: bool = True
+    higher_is_better: bool = True
     unparsed: str = ""
     source: str = ""
 

@@ -175,9 +175,9 @@ def task_named(plan: RunPlan, task: str) -> PlannedTask:
 
 
 def _metrics_of(plan: RunPlan, task: str) -> Sequence[ScoredMetric]:
-    """Without figures that code makes of all values: answers to one sample have no difference then."""
+    """Without figures of all values together: answers to one sample have no difference then."""
     scored = plan.scorings[task_index(plan, task)].scored_metrics
-    return [one for one in scored if not one.metric.aggregation]
+    return [one for one in scored if not one.metric.is_of_stored_values]
 
 
 def options_of(plan: RunPlan, task: str, metric: str) -> str:

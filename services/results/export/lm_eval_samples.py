@@ -50,16 +50,16 @@ def sample_lines(listed: ListedOutcome, scoring: CompiledScoring) -> list[Mappin
     pipelines = scoring.filters or (FilterPipeline(),)
     lines: list[Mapping[str, object]] = []
     for pipeline in pipelines:
-        filtered = [_prediction(pipeline, result.text)]
+        filtered = [_prediction(pipeline, result.text, listed.sample.target.choice_texts)]
         scores = _scores(listed, suffix=f",{pipeline.name}" if len(pipelines) > 1 else "")
         lines.append({**shared, **_responses([[result.text]], filtered, pipeline.name), **scores})
     return lines
 
 
-def _prediction(pipeline: FilterPipeline, text: str) -> str:
+def _prediction(pipeline: FilterPipeline, text: str, choices: Sequence[str]) -> str:
     """A pattern that was just quick enough when the answer was scored may be too slow now."""
     try:
-        prediction = read_answer(pipeline, text)
+        prediction = read_answer(pipeline, text, choices)
     except ScoringImpossible:
         prediction = None
     return UNREADABLE if prediction is None else prediction

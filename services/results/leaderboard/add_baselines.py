@@ -111,8 +111,10 @@ class AddBaselines:
         async for numbered in self._targets(task):
             majority.add(target for _, target in numbered)
         is_text = scoring.output_type is OutputType.GENERATE_UNTIL
+        is_different = is_text and majority.is_of_all_different_texts
         # What another tool made of an answer cannot be made of a baseline's here.
-        if task.scoring.is_logged or scoring.code_digest or (is_text and majority.is_of_all_different_texts):
+        has_none = task.scoring.is_logged or scoring.code_digest or scoring.counted_metrics
+        if has_none or is_different:
             return undefined_baselines(scoring, task.sample_count)
         label_count = await find_label_count(self.sample_sets, task, scoring)
         uncompiled = UncompiledScoring(

@@ -22,9 +22,10 @@ from services.results.scoring.code.score_by_code import ScoreByCode
 from services.results.scoring.compiled_scoring import CompiledScoring, InvalidScoring, compile_scoring
 from services.results.scoring.ports import AnswerScorer, Scored, UncompiledScoring
 from services.results.scoring.score import ScoringImpossible
+from services.results.summaries.corpus_figures import SampleScores
 from services.results.summaries.run_summary import TaskSummary
 from services.results.summaries.show_summary import ShowSummary
-from services.results.summaries.summarize_by_code import CodeFigures, SampleScores
+from services.results.summaries.summarize_by_code import CodeFigures
 from services.results.summaries.summarize_run import find_label_count
 from services.results.summaries.task_columns import Clusters, TaskColumns, cluster_numbers
 
@@ -48,9 +49,9 @@ class RescoredAnswers:
 
     def __init__(self, scoring: CompiledScoring, label_count: int = 0) -> None:
         self.columns = TaskColumns(scoring, label_count)
-        # What code of the task makes a figure of.
+        # What a figure is made of apart.
         self.for_code: list[SampleScores] = []
-        self._is_for_code = bool(scoring.aggregated_metrics)
+        self._is_for_code = scoring.needs_stored_values
         self.scored = 0
         self.unparsed = 0
         self.changed = 0
@@ -145,7 +146,7 @@ class RescoreTask:
         planned = record.plan.tasks[index]
         clusters = cluster_numbers(planned, await self.sample_sets.clusters(planned.sample_set_id))
         summary = await _summary(rescored, recorded, clusters, has_rollouts=record.plan.rollouts > 1)
-        if scoring.aggregated_metrics:
+        if scoring.needs_stored_values:
             by_code = CodeFigures(self.records, self.by_code.runner)
             coded = await by_code.figures(run_id, scoring, rescored.for_code, clusters)
             summary = replace(summary, figures={**summary.figures, **coded.figures})

@@ -3,19 +3,23 @@
 The names and options are those of lm-evaluation-harness's filters, except for `first_line`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from services.results.scoring.filters.choice_filter import ChoiceFilter
+from services.results.scoring.filters.entity_filters import NO_TAGS, part_of_speech_tags, written_entities
 from services.results.scoring.timed_regex import TimedRegex
 
 # The last step of a pipeline. It needs all rollouts of a sample, so it is applied with the figures.
 MAJORITY_VOTE = "majority_vote"
 FALLBACK = "[invalid]"
+_TAKE_FIRST = "take_first"
+_TAGS = "regex_pos"
 
 
 @dataclass(frozen=True, slots=True)
 class FilterStep:
-    """One of FILTERS, with the options of `regex`.
+    """One of FILTERS, with the options of `regex` and `multi_choice_regex`.
 
     What is not found is unread: only Python code of a task gets lm-evaluation-harness's `fallback`.
     """
@@ -24,6 +28,7 @@ class FilterStep:
     regex: TimedRegex | None = None
     group_select: int = 0
     fallback: str = FALLBACK
+    choices: ChoiceFilter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,55 +39,65 @@ class FilterPipeline:
     steps: tuple[FilterStep, ...] = ()
     is_majority: bool = False
 
+    @property
+    def takes_one(self) -> bool:
+        """Python code of a task gets the answer, and else a list of it, as in lm-evaluation-harness."""
+        return not self.steps or self.is_majority or any(step.function == _TAKE_FIRST for step in self.steps)
 
-def read_answer(pipeline: FilterPipeline, text: str) -> str | None:
-    """None where a step finds nothing or only white space is left: no label ever takes an answer's place."""
+
+def read_answer(pipeline: FilterPipeline, text: str, choices: Sequence[str] = ()) -> str | None:
+    """None where a step finds nothing or only white space is left: no label ever takes an answer's place.
+
+    `choices`: the texts of the sample's choices, where a filter looks for them.
+    """
     for step in pipeline.steps:
-        read = FILTERS[step.function](step, text)
+        read = FILTERS[step.function](step, text, choices)
         if read is None:
             return None
         text = read
     return text if text.strip() else None
 
 
-def text_for_code(pipeline: FilterPipeline, text: str) -> str:
-    """As lm-evaluation-harness filters it."""
+def text_for_code(pipeline: FilterPipeline, text: str, choices: Sequence[str] = ()) -> object:
+    """As lm-evaluation-harness filters it: a text, a list of it, or of the tags of `regex_pos`."""
     for step in pipeline.steps:
-        read = FILTERS[step.function](step, text)
+        if step.function == _TAGS:
+            return [part_of_speech_tags(text) or NO_TAGS]
+        read = FILTERS[step.function](step, text, choices)
         text = step.fallback if read is None else read
-    return text
+    return text if pipeline.takes_one else [text]
 
 
-def _regex(step: FilterStep, text: str) -> str | None:
+def _regex(step: FilterStep, text: str, _: Sequence[str]) -> str | None:
     """The `group_select`-th match (-1: the last); of its groups, the first that is not empty."""
     assert step.regex is not None
-    matches = step.regex.findall(text)
-    # lm-evaluation-harness puts its fallback here; an unread answer must not pass for a read one.
-    if not -len(matches) <= step.group_select < len(matches):
-        return None
-    match = matches[step.group_select]
-    if isinstance(match, tuple):
-        match = next((group for group in match if group), "")
-    return match.strip() or None
+    return step.regex.selected(text, step.group_select) or None
 
 
-def _first_line(_: FilterStep, text: str) -> str:
+def _multi_choice_regex(step: FilterStep, text: str, choices: Sequence[str]) -> str | None:
+    assert step.regex is not None
+    assert step.choices is not None
+    found = step.regex.selected(text, step.group_select)
+    return found or step.choices.letter(text, choices, step.group_select)
+
+
+def _first_line(_: FilterStep, text: str, __: Sequence[str]) -> str:
     return text.strip().partition("\n")[0]
 
 
-def _remove_whitespace(_: FilterStep, text: str) -> str:
+def _remove_whitespace(_: FilterStep, text: str, __: Sequence[str]) -> str:
     return text.strip()
 
 
-def _lowercase(_: FilterStep, text: str) -> str:
+def _lowercase(_: FilterStep, text: str, __: Sequence[str]) -> str:
     return text.lower()
 
 
-def _uppercase(_: FilterStep, text: str) -> str:
+def _uppercase(_: FilterStep, text: str, __: Sequence[str]) -> str:
     return text.upper()
 
 
-def _take_first(_: FilterStep, text: str) -> str:
+def _take_first(_: FilterStep, text: str, __: Sequence[str]) -> str:
     """Takes the text: in lm-evaluation-harness the first of several answers.
 
     Here each answer is scored by itself.
@@ -90,11 +105,22 @@ def _take_first(_: FilterStep, text: str) -> str:
     return text
 
 
-FILTERS: Mapping[str, Callable[[FilterStep, str], str | None]] = {
+def _format_span(_: FilterStep, text: str, __: Sequence[str]) -> str:
+    return written_entities(text)
+
+
+def _regex_pos(_: FilterStep, text: str, __: Sequence[str]) -> str | None:
+    return " ".join(part_of_speech_tags(text)) or None
+
+
+FILTERS: Mapping[str, Callable[[FilterStep, str, Sequence[str]], str | None]] = {
     "regex": _regex,
+    "multi_choice_regex": _multi_choice_regex,
     "first_line": _first_line,
     "remove_whitespace": _remove_whitespace,
     "lowercase": _lowercase,
     "uppercase": _uppercase,
-    "take_first": _take_first,
+    _TAKE_FIRST: _take_first,
+    "format_span": _format_span,
+    _TAGS: _regex_pos,
 }

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from proctor.values.metrics.catalogue import METRICS
-from proctor.values.metrics.metric import Metric, MetricInput
+from proctor.values.metrics.metric import Metric, MetricInput, ScoreKind
 from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
 from services.results.scoring.answer_filters import (
     FALLBACK,
@@ -19,13 +19,19 @@ from services.results.scoring.answer_filters import (
     FilterStep,
 )
 from services.results.scoring.answer_rules import AnswerRule, MetricOptions, read_rule
+from services.results.scoring.filters.choice_filter import ChoiceFilter
 from services.results.scoring.stated_verdict import StatedVerdict
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
 
 # A worker has judged the answer already.
 EXECUTED = frozenset({MetricInput.CODE, MetricInput.ROLLOUT})
-REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
+_REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
+_IGNORED_OPTIONS = frozenset({"ignore_case", "ignore_punctuation", "regexes_to_ignore"})
+FILTER_OPTIONS: Mapping[str, frozenset[str]] = {
+    "regex": _REGEX_OPTIONS,
+    "multi_choice_regex": _REGEX_OPTIONS | _IGNORED_OPTIONS,
+}
 # The aggregation of a metric in a log whose figure is the mean of its scores, whatever ours is.
 MEAN = "mean"
 # Three time-outs of code: batches of a run whose code never ends would keep those of others waiting.
@@ -70,6 +76,16 @@ class CompiledMetric:
     def entry(self) -> Metric:
         """Its entry in the catalogue, or what stands for one."""
         return self.coded or self.logged or METRICS[self.name]
+
+    @property
+    def is_counted(self) -> bool:
+        """Its figure is made of what all answers count together, here."""
+        return self.entry.kind is ScoreKind.COUNTS
+
+    @property
+    def is_of_stored_values(self) -> bool:
+        """Its figure is made of values that answers have beside their scores."""
+        return self.is_counted or bool(self.aggregation)
 
     @cached_property
     def is_executed(self) -> bool:
@@ -153,6 +169,15 @@ class CompiledScoring:
         return tuple(scored for scored in self.scored_metrics if scored.metric.aggregation)
 
     @cached_property
+    def counted_metrics(self) -> "tuple[ScoredMetric, ...]":
+        return tuple(scored for scored in self.scored_metrics if scored.metric.is_counted)
+
+    @property
+    def needs_stored_values(self) -> bool:
+        """A figure of it is made of values that answers have beside their scores."""
+        return bool(self.aggregated_metrics or self.counted_metrics)
+
+    @cached_property
     def pipelines(self) -> tuple[FilterPipeline, ...]:
         """The ways to read an answer; log-probabilities are read in one way."""
         return (FilterPipeline(),) if self.is_loglikelihood or not self.filters else self.filters
@@ -230,16 +255,29 @@ def _step(options: MetricOptions, slow_time: SlowTime | None) -> FilterStep:
     function = str(options["function"])
     if function not in FILTERS:
         raise InvalidScoring(f"no filter {function!r}")
-    unknown = set(options) - {"function"} - (REGEX_OPTIONS if function == "regex" else set())
+    unknown = set(options) - {"function"} - FILTER_OPTIONS.get(function, frozenset())
     if unknown:
         raise InvalidScoring(f"filter {function!r} has no option {min(unknown)!r}")
-    if function != "regex":
+    if function not in FILTER_OPTIONS:
         return FilterStep(function)
     group_select = options.get("group_select", 0)
     if not isinstance(group_select, int):
         raise InvalidScoring("group_select must be a whole number")
     regex = TimedRegex(str(options["regex_pattern"]), slow_time)
-    return FilterStep(function, regex, group_select, str(options.get("fallback", FALLBACK)))
+    fallback = str(options.get("fallback", FALLBACK))
+    choices = _choice_filter(options, slow_time) if function == "multi_choice_regex" else None
+    return FilterStep(function, regex, group_select, fallback, choices)
+
+
+def _choice_filter(options: MetricOptions, slow_time: SlowTime | None) -> ChoiceFilter:
+    ignored = options.get("regexes_to_ignore", ())
+    if not isinstance(ignored, list | tuple):
+        raise InvalidScoring("regexes_to_ignore must be a list of patterns")
+    return ChoiceFilter(
+        bool(options.get("ignore_case", False)),
+        bool(options.get("ignore_punctuation", False)),
+        tuple(TimedRegex(str(each), slow_time) for each in ignored),
+    )
 
 
 def compile_scoring(
@@ -256,10 +294,14 @@ def compile_scoring(
     compiled = _logged_metric if scoring.is_logged else _compiled_metric
     metrics = [compiled(use, scoring, slow_time) for use in scoring.metrics]
     drops = is_generated and not scoring.is_logged
+    filters = read_filters(scoring.filters_json, slow_time)
+    counted = next((metric.name for metric in metrics if metric.is_counted), "")
+    if counted and any(pipeline.is_majority for pipeline in filters):
+        raise InvalidScoring(f"{counted} is of all answers, and majority_vote leaves one of each sample")
     return CompiledScoring(
         scoring.output_type,
         tuple(metric for metric in metrics if not (drops and metric.entry.needs_logprobs)),
-        read_filters(scoring.filters_json, slow_time),
+        filters,
         scoring.target_delimiter,
         is_generated,
         scoring.keeps_reasoning,
@@ -270,7 +312,9 @@ def compile_scoring(
 
 def _logged_metric(use: MetricUse, scoring: TaskScoring, slow_time: SlowTime) -> CompiledMetric:
     """One of ours by its name, whose figure is made as ours is, or a mean of what the log has."""
-    if use.name in METRICS and use.aggregation != MEAN:
+    known = METRICS.get(use.name)
+    # A log has no counts of its answers.
+    if known and known.kind is not ScoreKind.COUNTS and use.aggregation != MEAN:
         return read_metric(use.name, use.options_json, slow_time)
     is_choice = scoring.output_type is OutputType.MULTIPLE_CHOICE
     needed = MetricInput.LOGPROBS if is_choice else MetricInput.TEXT
@@ -280,6 +324,9 @@ def _logged_metric(use: MetricUse, scoring: TaskScoring, slow_time: SlowTime) ->
 def _compiled_metric(use: MetricUse, scoring: TaskScoring, slow_time: SlowTime) -> CompiledMetric:
     known = METRICS.get(use.name)
     is_known = known is not None and bool(known.inputs_of(scoring.output_type))
+    if known is not None and use.aggregation and known.kind is ScoreKind.COUNTS:
+        # Such code gets the texts, as in lm-evaluation-harness.
+        is_known = False
     if not (scoring.process_results or use.function or (use.aggregation and not is_known)):
         return replace(read_metric(use.name, use.options_json, slow_time), aggregation=use.aggregation)
     is_choice = scoring.output_type is OutputType.MULTIPLE_CHOICE

@@ -1,6 +1,6 @@
 """Targets of samples, and scores of answers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 # The label, and the vote, of an answer in words that could not be read.
@@ -42,13 +42,14 @@ class Score:
     """`prediction`: the chosen choice, or the text that was read; "" when none could be (`is_unparsed`).
 
     A metric that needs a number of the answer is left out of `scores` where none was read. `read`: what each
-    filter leaves for Python code of the task that scores. `values`: what that makes beside numbers.
+    filter leaves for Python code of the task that scores. `values`: counts, and what that code makes beside
+    numbers.
     """
 
     prediction: str
     scores: Mapping[str, ScoreValue] = field(default_factory=dict)
     is_unparsed: bool = False
-    read: Mapping[str, str] = field(default_factory=dict)
+    read: Mapping[str, object] = field(default_factory=dict)
     values: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -60,9 +61,11 @@ class Score:
 @dataclass(frozen=True, slots=True)
 class MetricResult:
     """The result of one metric. `value` None: it lacks what the metric needs; `prediction` None: it
-    could not be read. `vote` identifies the prediction where the rollouts of a sample vote.
+    could not be read. `vote` identifies the prediction where the rollouts of a sample vote. `counts`: what
+    the answer adds to a figure of all, instead of a value.
     """
 
     value: ScoreValue | None
     prediction: str | None
     vote: int
+    counts: Sequence[float] = ()

@@ -58,12 +58,15 @@ def score_text(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) 
     score = _score(scoring, lambda pipeline: _read_text(pipeline, target, answer))
     if not scoring.coded_metrics:
         return score
-    read = {pipeline.name: text_for_code(pipeline, answer.text) for pipeline in scoring.pipelines}
+    read = {
+        pipeline.name: text_for_code(pipeline, answer.text, target.choice_texts)
+        for pipeline in scoring.pipelines
+    }
     return replace(score, read=read)
 
 
 def _read_text(pipeline: FilterPipeline, target: ScoringTarget, answer: Answer) -> ReadText:
-    prediction = read_answer(pipeline, answer.text)
+    prediction = read_answer(pipeline, answer.text, target.choice_texts)
     return ReadText(target, prediction, answer.code_result, answer.verdict, is_cut=_is_cut(answer))
 
 
@@ -78,7 +81,7 @@ def score_generated_choice(
     """An answer that names no choice, or more than one, is unparsed; no default is assumed."""
 
     def read(pipeline: FilterPipeline) -> _ReadChoice:
-        text, is_cut = read_answer(pipeline, answer.text) or "", _is_cut(answer)
+        text, is_cut = read_answer(pipeline, answer.text, texts) or "", _is_cut(answer)
         label = named_choice(text, texts, target.choice_texts, is_cut=is_cut)
         if label is None and target.choice_texts and not are_letters(texts):
             label = named_choice(text, target.choice_texts, is_cut=is_cut)
@@ -92,11 +95,14 @@ def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], ReadAnswer
     read_answers = {pipeline.name: read(pipeline) for pipeline in scoring.pipelines}
     predictions: dict[str, list[str | None]] = {name: [] for name in read_answers}
     scores: dict[str, ScoreValue] = {}
+    counts: dict[str, Sequence[float]] = {}
     for scored in scoring.scored_metrics:
         if scored.metric.coded:
             continue
         result = read_answers[scored.pipeline.name].score(scored.metric)
         predictions[scored.pipeline.name].append(result.prediction)
+        if result.counts:
+            counts[scored.key] = result.counts
         if result.value is None:
             continue
         if scored.pipeline.is_majority and not isinstance(result.value, tuple):
@@ -106,7 +112,7 @@ def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], ReadAnswer
     # A choice is read even where the task has no metric left.
     found = [one or [read_answers[name].prediction] for name, one in predictions.items()]
     prediction = next((one[0] for one in found if None not in one), None)
-    return Score(prediction or "", scores, is_unparsed=prediction is None)
+    return Score(prediction or "", scores, is_unparsed=prediction is None, values=counts)
 
 
 def score_answer(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) -> Score:

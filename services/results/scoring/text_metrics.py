@@ -19,6 +19,7 @@ from services.results.scoring.answer_rules import (
     shown_targets,
 )
 from services.results.scoring.compiled_scoring import CompiledMetric
+from services.results.scoring.corpus_metrics import CORPUS_METRICS, corpus_metric, counts_of
 from services.results.scoring.numbers.written_numbers import named_number
 from services.results.scoring.score import UNREAD, MetricResult, NumberPair, ScoringImpossible, ScoringTarget
 from services.results.scoring.stated_verdict import StatedPreference, StatedVerdict
@@ -95,6 +96,8 @@ def load_libraries(metrics: Sequence[CompiledMetric]) -> None:
     for measure in {OVERLAP_METRICS[metric.name][0] for metric in metrics if metric.name in OVERLAP_METRICS}:
         (_bleu_scorer if measure == "bleu" else _rouge_scorer)()
     for metric in metrics:
+        if metric.name in CORPUS_METRICS and not metric.coded:
+            corpus_metric(metric.name)
         if isinstance(metric.rule, SameExpression):
             # Reads one, for which the parser builds its tables.
             metric.rule.judge(r"\boxed{\frac{x}{2}}", ("0.5x",))
@@ -177,6 +180,9 @@ class ReadText:
             return self._result(self._best_match(metric))
         if metric.entry.kind.is_correlation:
             return self._result(self._numbers)
+        if metric.name in CORPUS_METRICS:
+            counts = counts_of(metric.name, self.prediction or "", self.target.texts)
+            return MetricResult(None, self.prediction, _vote(self.prediction), counts)
         if metric.name not in OVERLAP_METRICS:
             raise ScoringImpossible(f"no metric {metric.name!r} for generated text")
         measure, figure = OVERLAP_METRICS[metric.name]

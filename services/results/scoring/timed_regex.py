@@ -59,6 +59,17 @@ class TimedRegex:
         # Without the interpreter's lock: a slow pattern delays no other thread.
         return self._in_time(lambda seconds: self._timed.findall(text, timeout=seconds, concurrent=True))
 
+    def selected(self, text: str, place: int) -> str:
+        """The match at a place (-1: the last), of its groups the first that is not empty, stripped.
+
+        "" where there is none.
+        """
+        matches = self.findall(text)
+        if not -len(matches) <= place < len(matches):
+            return ""
+        match = matches[place]
+        return (next((group for group in match if group), "") if isinstance(match, tuple) else match).strip()
+
     def first(self, text: str) -> str | None:
         """The first match, or where the pattern has groups the first of them that is not empty; or None."""
         if self._plain:

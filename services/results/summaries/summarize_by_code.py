@@ -1,7 +1,7 @@
-"""Figures that Python code of a task makes of what all its answers score."""
+"""Figures of what all answers of a task score together: of their counts, and by the task's Python code."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,13 +11,10 @@ from services.results.runs.ports import RunRecordStore
 from services.results.scoring.code.figures_by_code import CodeFigure, UnitScores, figures_by_code
 from services.results.scoring.code.score_by_code import AT_A_TIME, OFF
 from services.results.scoring.compiled_scoring import CompiledScoring
-from services.results.scoring.score import StoredValue
 from services.results.statistics.figure import BOOTSTRAP, Figure
 from services.results.statistics.intervals import percentile_interval
+from services.results.summaries.corpus_figures import SampleScores, corpus_figures
 from services.results.summaries.task_columns import Clusters
-
-# The number of a sample, and what an answer to it scores.
-SampleScores = tuple[int, Mapping[str, StoredValue]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +34,13 @@ class CodeFigures:
     threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(AT_A_TIME))
 
     async def figures(
+        self, run_id: str, scoring: CompiledScoring, scores: Sequence[SampleScores], clusters: Clusters | None
+    ) -> CodedFigures:
+        counted = await self.threads.run(corpus_figures, scoring, scores, clusters)
+        coded = await self._coded(run_id, scoring, scores, clusters)
+        return replace(coded, figures={**counted, **coded.figures})
+
+    async def _coded(
         self, run_id: str, scoring: CompiledScoring, scores: Sequence[SampleScores], clusters: Clusters | None
     ) -> CodedFigures:
         keys = [scored.key for scored in scoring.aggregated_metrics]

@@ -154,7 +154,7 @@ class SummarizeRun:
 
         # Seconds for a large run: the service goes on recording meanwhile.
         figures = await self.threads.run(computed)
-        if scoring.aggregated_metrics:
+        if scoring.needs_stored_values:
             figures = {**figures, **await self._code_figures(plan, index, clusters, work)}
         own = {scored.key: figures[scored.key] for scored in scoring.scored_metrics}
         # Behind them those of several rollouts.

@@ -151,11 +151,11 @@ class TaskColumns:
     """`label_count`: how many choices every sample has, for figures over all labels; 0: that is not known."""
 
     def __init__(self, scoring: CompiledScoring, label_count: int = 0) -> None:
-        # What code makes of all values is no column: `figures_by_code` reads them apart.
+        # What is made of stored values is no column: they are read apart.
         self._columns = [
             _column_of(scored, label_count)
             for scored in scoring.scored_metrics
-            if not scored.metric.aggregation
+            if not scored.metric.is_of_stored_values
         ]
         self._rollouts = 0
         self._pending: list[ScoredRow] = []

@@ -15,12 +15,14 @@ from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
 from services.results.scoring.answer_rules import RULE_READERS
 from services.results.scoring.choice_metrics import GENERATED_METRICS, LOGLIKELIHOOD_METRICS
 from services.results.scoring.compiled_scoring import (
+    FILTER_OPTIONS,
     Average,
     InvalidScoring,
     compile_scoring,
     read_filters,
     read_metric,
 )
+from services.results.scoring.corpus_metrics import CORPUS_METRICS
 from services.results.scoring.score import ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import MATCH_METRICS, OVERLAP_METRICS
@@ -49,7 +51,7 @@ def of_output(output_type: OutputType) -> set[str]:
 
 def test_the_catalogue_lets_through_what_results_scores() -> None:
     executed = {name for name, metric in METRICS.items() if MetricInput.ROLLOUT in metric.inputs}
-    of_texts = {*MATCH_METRICS, *OVERLAP_METRICS, *NUMBER_FIGURES, *RULE_READERS, *executed}
+    of_texts = {*MATCH_METRICS, *OVERLAP_METRICS, *CORPUS_METRICS, *NUMBER_FIGURES, *RULE_READERS, *executed}
     assert of_output(OutputType.GENERATE_UNTIL) == of_texts
     assert of_output(OutputType.MULTIPLE_CHOICE) == set(LOGLIKELIHOOD_METRICS)
     in_words = {name for name in LOGLIKELIHOOD_METRICS if not METRICS[name].needs_logprobs}
@@ -59,6 +61,7 @@ def test_the_catalogue_lets_through_what_results_scores() -> None:
 def test_the_kinds_of_scores_are_those_that_statistics_has_figures_of() -> None:
     assert {name for name in METRICS if kind_of(name) is ScoreKind.LABELS} == set(LABEL_FIGURES)
     assert {name for name in METRICS if kind_of(name).is_correlation} == set(NUMBER_FIGURES)
+    assert {name for name in METRICS if kind_of(name) is ScoreKind.COUNTS} == set(CORPUS_METRICS)
 
 
 def test_a_figure_has_the_kind_and_the_unit_of_its_metric_through_any_filter_and_over_rollouts() -> None:
@@ -129,7 +132,7 @@ def test_the_filters_of_a_suite_file_are_those_that_results_knows() -> None:
     named = SCHEMA["$defs"]["filter_function"]["enum"]
     assert set(named) == {*FILTERS, MAJORITY_VOTE}
     for function in named:
-        options = {"regex_pattern": "x", "group_select": -1} if function == "regex" else {}
+        options = {"regex_pattern": "x", "group_select": -1} if function in FILTER_OPTIONS else {}
         [pipeline] = read_filters(
             json.dumps([{"name": "one", "filter": [{"function": function, **options}]}])
         )

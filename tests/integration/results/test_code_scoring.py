@@ -1,5 +1,6 @@
 """Python code of tasks scores answers, executed in real sandboxes: what it makes, and what it cannot do."""
 
+import json
 from dataclasses import replace
 from textwrap import dedent
 
@@ -104,12 +105,19 @@ async def test_metrics_are_called_as_lm_evaluation_harness_calls_them(runner: Bu
         MetricUse("f1", "", "", "own/utils.py:length"),
         MetricUse("exact_match"),
     )
-    filters = '[{"name": "words", "filter": [{"function": "regex", "regex_pattern": "(two)"}]}]'
+    steps = [{"function": "regex", "regex_pattern": "(two)"}, {"function": "take_first"}]
+    filters = json.dumps([{"name": "words", "filter": steps}])
     scoring = TaskScoring(OutputType.GENERATE_UNTIL, uses, filters)
     others = {"several": 3.0, "exact_match": 0.0}
     unread = {"length": 90.0, "pair": "yes/[invalid]", "f1": ["yes", "[invalid]"], **others}
     read = {"length": 30.0, "pair": "yes/two", "f1": ["yes", "two"], **others}
     assert await numbers(runner, code, scoring) == [unread, read, unread]
+    by_sum = (MetricUse("f1", "", "", "own/utils.py:length"),)
+    of_all = TaskScoring(
+        OutputType.GENERATE_UNTIL, by_sum, json.dumps([{"name": "words", "filter": steps[:1]}])
+    )
+    # Without take_first a filter leaves a list there.
+    assert (await numbers(runner, code, of_all))[1] == {"f1": ["yes", ["two"]]}
 
 
 _FAILED = "failed in process_results (own/utils.py, line 4): "

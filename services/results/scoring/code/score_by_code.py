@@ -186,10 +186,10 @@ class _Call:
 def _added(score: Score, found: Mapping[str, StoredValue]) -> Score:
     numbers = {key: value for key, value in found.items() if isinstance(value, float)}
     values = {key: value for key, value in found.items() if key not in numbers}
-    return replace(score, scores={**score.scores, **numbers}, values=values, read={})
+    return replace(score, scores={**score.scores, **numbers}, values={**score.values, **values}, read={})
 
 
-def _pair(one: AnswerToCode, line: _Line) -> Sequence[str]:
+def _pair(one: AnswerToCode, line: _Line) -> Sequence[object]:
     """As metrics of lm-evaluation-harness that leave all to their aggregation."""
     return [next(iter(one.answer[0].texts), ""), one.score.read[line.pipeline.name]]
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from proctor.values.metrics.catalogue import METRICS
+from proctor.values.metrics.metric import ScoreKind
 from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fields
 from services.scheduler.suites.format.suite_document import ValueFault
 from services.scheduler.suites.format.yaml_document import FunctionName
@@ -59,6 +60,9 @@ def _coded(place: int, use: Fields, output_type: str, *, is_processed: bool) -> 
     name = str(named).rpartition(".")[2] if function else str(named)
     known = METRICS.get(name)
     is_known = known is not None and any(each.output_type == output_type for each in known.inputs)
+    if known is not None and aggregation and known.kind is ScoreKind.COUNTS:
+        # Such code gets the texts.
+        is_known = False
     is_native = is_known and function is None and not is_processed
     if not (is_processed or function or aggregation):
         return None

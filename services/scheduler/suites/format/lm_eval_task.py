@@ -13,6 +13,7 @@ from services.scheduler.suites.format.lm_eval_metrics import (
 )
 from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fields
 from services.scheduler.suites.format.suite_document import KeyPath, ValueFault
+from services.scheduler.suites.format.task_checks import CHOICE_FILTER
 from services.scheduler.suites.format.yaml_document import FunctionName
 from services.scheduler.suites.rows.task_code import PROCESS_DOCS, SAMPLES
 
@@ -45,6 +46,7 @@ _DEFAULT_METRICS: Mapping[str, tuple[str, ...]] = {
 }
 # Keys whose Python code is executed: it makes rows, and what is asked of them.
 CODE_KEYS = (PROCESS_DOCS, "doc_to_text", "doc_to_choice", "doc_to_target")
+_PATTERN_FILTERS = ("regex", CHOICE_FILTER)
 _DEFAULT_PATTERN = r"#### (\-?[0-9\.\,]+)"
 
 
@@ -276,6 +278,10 @@ def _set_filters(task: ConvertedTask) -> None:
     pipelines = task.fields.get("filter_list")
     if isinstance(pipelines, list):
         task.fields["filter_list"] = [_pipeline(pipeline) for pipeline in pipelines]
+        if f'"{CHOICE_FILTER}"' in json.dumps(pipelines, default=str):
+            # The column that the filter reads.
+            task.fields["doc_to_choice_text"] = "choices"
+            task.origins["doc_to_choice_text"] = "filter_list"
 
 
 def _pipeline(given: object) -> object:
@@ -283,7 +289,7 @@ def _pipeline(given: object) -> object:
     if not isinstance(given, dict) or not isinstance(given.get("filter"), list):
         return given
     steps = [
-        {"regex_pattern": _DEFAULT_PATTERN, **step} if _function(step) == "regex" else step
+        {"regex_pattern": _DEFAULT_PATTERN, **step} if _function(step) in _PATTERN_FILTERS else step
         for step in given["filter"]
     ]
     if [_function(step) for step in steps[-2:]] == ["majority_vote", "take_first"]:

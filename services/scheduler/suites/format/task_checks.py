@@ -28,8 +28,8 @@ EXAMPLE_TEMPLATE_KEYS = ("doc_to_text", "doc_to_choice", "doc_to_target", "gen_p
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 ROW_FILE_SUFFIXES = (".jsonl", ".csv", ".parquet")
 
+CHOICE_FILTER = "multi_choice_regex"
 _ONLY_FOR = {
-    "doc_to_choice_text": OutputType.MULTIPLE_CHOICE,
     "doc_to_answers": OutputType.MULTIPLE_CHOICE,
     "doc_to_wrong_target": OutputType.GENERATE_UNTIL,
     "generation_kwargs": OutputType.GENERATE_UNTIL,
@@ -170,6 +170,18 @@ def _filter_faults(fields: Fields) -> Iterator[ValueFault]:
                 yield ValueFault(path, "majority_vote is the last step: it makes one answer of all")
 
 
+def _choice_text_faults(fields: Fields) -> Iterator[ValueFault]:
+    """Texts of choices are for choices, and for the filter that looks for them in a text."""
+    pipelines = cast("Sequence[Mapping[str, Sequence[Fields]]]", fields.get("filter_list", ()))
+    steps = [step["function"] for pipeline in pipelines for step in pipeline["filter"]]
+    is_choice = fields["output_type"] == OutputType.MULTIPLE_CHOICE
+    if CHOICE_FILTER in steps and not is_choice and "doc_to_choice_text" not in fields:
+        yield ValueFault(("filter_list",), f"{CHOICE_FILTER} needs doc_to_choice_text")
+    if "doc_to_choice_text" in fields and not is_choice and CHOICE_FILTER not in steps:
+        problem = f"only {OutputType.MULTIPLE_CHOICE} has it, and the filter {CHOICE_FILTER}"
+        yield ValueFault(("doc_to_choice_text",), problem)
+
+
 def _generation_faults(fields: Fields) -> Iterator[ValueFault]:
     options = cast("Mapping[str, float]", fields.get("generation_kwargs", {}))
     is_random = options.get("temperature", 0) > 0
@@ -193,6 +205,7 @@ _CHECKS = (
     _Check(frozenset({"dataset"}), _dataset_faults),
     _Check(frozenset({"dataset", "fewshot_config", "num_fewshot"}), _fewshot_faults),
     _Check(frozenset({"filter_list"}), _filter_faults),
+    _Check(frozenset({"filter_list", "output_type", "doc_to_choice_text"}), _choice_text_faults),
     _Check(frozenset({"generation_kwargs"}), _generation_faults),
     _Check(frozenset({"output_type", "metric_list", "doc_to_target"}), metric_faults),
 )

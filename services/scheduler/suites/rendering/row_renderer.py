@@ -167,6 +167,7 @@ class RowRenderer:
         return Target(
             texts=self._right_texts(row, choices),
             wrong_texts=self._listed(row, self._templates.wrong_texts, "doc_to_wrong_target"),
+            choice_texts=self._listed(row, self._templates.choice_texts, "doc_to_choice_text"),
         )
 
     def _right_texts(self, row: SourceRow, choices: Sequence[str]) -> tuple[str, ...]:

@@ -1,0 +1,58 @@
+"""BLEU, chrF and TER of all answers: sacrebleu makes counts of each, and a figure of their sums.
+
+The settings are those of lm-evaluation-harness, which are the defaults of sacrebleu.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric
+
+# What an answer counts, as sacrebleu has it: n-grams, lengths, edits.
+Counts = Sequence[float]
+
+
+def counts_of(name: str, answer: str, texts: Sequence[str]) -> Counts:
+    """Of several accepted texts sacrebleu takes the n-grams of all (BLEU) or the best one."""
+    # The parts that its own bootstrap uses too.
+    [counts] = corpus_metric(name)._extract_corpus_statistics([answer], [[text] for text in texts])  # noqa: SLF001  # the parts of corpus_score
+    return [float(count) for count in counts]
+
+
+def figure_of_counts(name: str, total: Sequence[float]) -> float:
+    """`total`: sums of the counts of the answers."""
+    whole = [int(count) if count.is_integer() else count for count in map(float, total)]
+    return float(corpus_metric(name)._aggregate_and_compute([whole]).score)  # noqa: SLF001  # as above
+
+
+@cache
+def corpus_metric(name: str) -> "Metric":
+    return CORPUS_METRICS[name]()
+
+
+def _bleu() -> "Metric":
+    from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415  # slow, and few tasks need it
+
+    return BLEU()
+
+
+def _chrf(**options: Any) -> "Metric":
+    from sacrebleu.metrics.chrf import CHRF  # noqa: PLC0415  # as above
+
+    return CHRF(**options)
+
+
+def _ter() -> "Metric":
+    from sacrebleu.metrics.ter import TER  # noqa: PLC0415  # as above
+
+    return TER()
+
+
+CORPUS_METRICS: Mapping[str, Callable[[], "Metric"]] = {
+    "bleu": _bleu,
+    "chrf": _chrf,
+    "chrf++": lambda: _chrf(word_order=2),
+    "ter": _ter,
+}
