@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from proctor.v1 import run_pb2 as proctor_dot_v1_dot_run__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fproctor/v1/import_service.proto\x12\nproctor.v1\x1a\x14proctor/v1/run.proto\"\x80\x01\n\x10ImportRunRequest\x12*\n\x06header\x18\x01 \x01(\x0b\x32\x18.proctor.v1.ImportHeaderH\x00\x12\x11\n\x07\x63ontent\x18\x02 \x01(\x0cH\x00\x12$\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x15.proctor.v1.ImportEndH\x00\x42\x07\n\x05\x63hunk\"\x91\x01\n\x0cImportHeader\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\r\n\x05suite\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\x0c\n\x04task\x18\x05 \x01(\t\x12\x12\n\nproject_id\x18\x06 \x01(\x03\x12%\n\x06labels\x18\x07 \x01(\x0b\x32\x15.proctor.v1.RunLabels\"\x0b\n\tImportEnd\"@\n\x11ImportRunResponse\x12\x1c\n\x03run\x18\x01 \x01(\x0b\x32\x0f.proctor.v1.Run\x12\r\n\x05notes\x18\x02 \x03(\t2[\n\rImportService\x12J\n\tImportRun\x12\x1c.proctor.v1.ImportRunRequest\x1a\x1d.proctor.v1.ImportRunResponse(\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fproctor/v1/import_service.proto\x12\nproctor.v1\x1a\x14proctor/v1/run.proto\"\x80\x01\n\x10ImportRunRequest\x12*\n\x06header\x18\x01 \x01(\x0b\x32\x18.proctor.v1.ImportHeaderH\x00\x12\x11\n\x07\x63ontent\x18\x02 \x01(\x0cH\x00\x12$\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x15.proctor.v1.ImportEndH\x00\x42\x07\n\x05\x63hunk\"\xa5\x01\n\x0cImportHeader\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\r\n\x05suite\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\x0c\n\x04task\x18\x05 \x01(\t\x12\x12\n\nproject_id\x18\x06 \x01(\x03\x12%\n\x06labels\x18\x07 \x01(\x0b\x32\x15.proctor.v1.RunLabels\x12\x12\n\nrequest_id\x18\x08 \x01(\t\"\x0b\n\tImportEnd\"@\n\x11ImportRunResponse\x12\x1c\n\x03run\x18\x01 \x01(\x0b\x32\x0f.proctor.v1.Run\x12\r\n\x05notes\x18\x02 \x03(\t2[\n\rImportService\x12J\n\tImportRun\x12\x1c.proctor.v1.ImportRunRequest\x1a\x1d.proctor.v1.ImportRunResponse(\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,11 +35,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_IMPORTRUNREQUEST']._serialized_start=70
   _globals['_IMPORTRUNREQUEST']._serialized_end=198
   _globals['_IMPORTHEADER']._serialized_start=201
-  _globals['_IMPORTHEADER']._serialized_end=346
-  _globals['_IMPORTEND']._serialized_start=348
-  _globals['_IMPORTEND']._serialized_end=359
-  _globals['_IMPORTRUNRESPONSE']._serialized_start=361
-  _globals['_IMPORTRUNRESPONSE']._serialized_end=425
-  _globals['_IMPORTSERVICE']._serialized_start=427
-  _globals['_IMPORTSERVICE']._serialized_end=518
+  _globals['_IMPORTHEADER']._serialized_end=366
+  _globals['_IMPORTEND']._serialized_start=368
+  _globals['_IMPORTEND']._serialized_end=379
+  _globals['_IMPORTRUNRESPONSE']._serialized_start=381
+  _globals['_IMPORTRUNRESPONSE']._serialized_end=445
+  _globals['_IMPORTSERVICE']._serialized_start=447
+  _globals['_IMPORTSERVICE']._serialized_end=538
 # @@protoc_insertion_point(module_scope)

@@ -68,6 +68,7 @@ class ImportHeader(_message.Message):
     TASK_FIELD_NUMBER: _builtins.int
     PROJECT_ID_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the file or folder, for messages and for the record of where the run is from."""
     user: _builtins.str
@@ -80,6 +81,8 @@ class ImportHeader(_message.Message):
     """Task of a file of samples whose name does not tell it; empty otherwise."""
     project_id: _builtins.int
     """Project that groups runs; 0 means none."""
+    request_id: _builtins.str
+    """UUID of the caller's: a repeated import of the same content returns the run of the first. The gateway fills in a missing one."""
     @_builtins.property
     def labels(self) -> _run_pb2.RunLabels:
         """Name, tags and note of the run."""
@@ -94,10 +97,11 @@ class ImportHeader(_message.Message):
         task: _builtins.str = ...,
         project_id: _builtins.int = ...,
         labels: _run_pb2.RunLabels | None = ...,
+        request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "model", b"model", "name", b"name", "project_id", b"project_id", "suite", b"suite", "task", b"task", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "model", b"model", "name", b"name", "project_id", b"project_id", "request_id", b"request_id", "suite", b"suite", "task", b"task", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

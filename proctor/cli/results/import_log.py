@@ -3,6 +3,7 @@
 import asyncio
 import re
 import tempfile
+import uuid
 import zipfile
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
@@ -61,6 +62,7 @@ class ImportedAs:
             task=self.task,
             project_id=self.project,
             labels=labels,
+            request_id=str(uuid.uuid4()),
         )
 
 

@@ -17,8 +17,8 @@ from proctor.values.scoring import OutputType, ScoringMethod, TaskGroup
 from proctor.values.usage import NO_TOKENS
 from services.common.checked_fields import checked_text, invalid_field, refuse
 from services.common.clock import Clock
-from services.common.requests.request_fields import user_problem
-from services.scheduler.imports.errors import ImportInterrupted, LogRefused
+from services.common.requests.request_fields import checked_request_id, user_problem
+from services.scheduler.imports.errors import ImportedElsewhere, ImportInterrupted, LogRefused
 from services.scheduler.imports.logged_run import (
     CheckedLog,
     ImportHeader,
@@ -38,6 +38,7 @@ from services.scheduler.imports.ports import (
 )
 from services.scheduler.imports.render_logged import RenderLogged
 from services.scheduler.planning.ports import ClosingProgress
+from services.scheduler.runs.lifecycle.errors import RequestIdTaken
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.lifecycle.run_labels import labels_problem, tidy
 from services.scheduler.runs.orders.run_order import RunOrder
@@ -58,7 +59,7 @@ _MAX_NAME_CHARACTERS = 200
 class Imported:
     """`notes`: what the log has that the run has not, a sentence each."""
 
-    run: Run
+    run_id: RunId
     notes: Sequence[str] = ()
 
 
@@ -83,14 +84,34 @@ class AddImportedRun:
     clock: Clock
 
     async def add(self, header: ImportHeader, chunks: AsyncIterator[bytes]) -> Imported:
-        """Raises `LogRefused`, `TooManyUploads`, `SuiteError`, and `InvalidParameter` for the header."""
+        """A repeated request gives the run of the first.
+
+        Raises `LogRefused`, `TooManyUploads`, `SuiteError`, `RequestIdTaken` for a request of another file,
+        and `InvalidParameter` for the header.
+        """
         header = _checked(header)
         suite = await self.suites.suite(header.suite) if header.suite else None
         with self.uploads.slot(header.user), closing(self.new_parts()) as parts:
             checked = await self._read(header, suite, chunks, parts)
             if checked.run is None:
                 raise LogRefused(name=header.name, problem=checked.problem)
-            return await self._stored(header, suite, checked, parts)
+            if earlier := await self._earlier(header, checked):
+                return earlier
+            try:
+                return await self._stored(header, suite, checked, parts)
+            except ImportedElsewhere:
+                earlier = await self._earlier(header, checked)
+                if earlier is None:
+                    raise
+                return earlier
+
+    async def _earlier(self, header: ImportHeader, checked: CheckedLog) -> Imported | None:
+        found = await self.runs.earlier(header.request_id, header.user)
+        if found is None:
+            return None
+        if found.digest != checked.digest:
+            raise RequestIdTaken(request_id=header.request_id, run_id=found.run_id)
+        return Imported(found.run_id, checked.run.notes if checked.run else ())
 
     async def _read(
         self,
@@ -114,16 +135,21 @@ class AddImportedRun:
         run = _run(header, suite, checked, self.clock)
         await self.runs.announce(run.run_id, run.created_at + timedelta(seconds=MAX_SECONDS))
         try:
-            added = await self._added(run, suite, checked, parts)
+            await self._add(header, run, suite, checked, parts)
         except BaseException:
             # Also where the caller has gone. If this fails too, the time above comes.
             await asyncio.shield(self.runs.announce(run.run_id, self.clock.now()))
             raise
-        return Imported(added, log.notes)
+        return Imported(run.run_id, log.notes)
 
-    async def _added(
-        self, run: Run, suite: SuiteDefinition | None, checked: CheckedLog, parts: LoggedParts
-    ) -> Run:
+    async def _add(
+        self,
+        header: ImportHeader,
+        run: Run,
+        suite: SuiteDefinition | None,
+        checked: CheckedLog,
+        parts: LoggedParts,
+    ) -> None:
         assert checked.run is not None
         log = checked.run
         stored = await self._samples(log, suite, parts)
@@ -137,9 +163,9 @@ class AddImportedRun:
             started_at=run.created_at,
             finished_at=self.clock.now(),
         )
-        if not await self.runs.add(closed, [task.planned for task in stored.tasks], checked.digest):
+        planned = [task.planned for task in stored.tasks]
+        if not await self.runs.add(closed, planned, header.request_id, checked.digest):
             raise ImportInterrupted(name=run.environment[FILE], limit=MAX_SECONDS)
-        return closed
 
     async def _samples(self, log: LoggedRun, suite: SuiteDefinition | None, parts: LoggedParts) -> _Stored:
         stored = _Stored()
@@ -201,7 +227,7 @@ def _checked(header: ImportHeader) -> ImportHeader:
             raise invalid_field("header.model", "must be provider/name")
     labels = tidy(header.labels)
     refuse(labels_problem(labels), of="header.labels")
-    return replace(header, labels=labels)
+    return replace(header, labels=labels, request_id=checked_request_id(header.request_id))
 
 
 def _check_names(header: ImportHeader, log: LoggedRun) -> None:

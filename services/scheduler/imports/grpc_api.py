@@ -4,6 +4,7 @@
 
 from collections.abc import AsyncIterable
 from dataclasses import dataclass
+from uuid import uuid4
 
 import grpc
 
@@ -36,6 +37,7 @@ class GrpcImportApi(import_grpc.ImportServiceServicer):
         first, contents = await open_upload(request_iterator)
         first.header.user = first.header.user or LOCAL_USER
         first.header.name = first.header.name or "log"
+        first.header.request_id = first.header.request_id or str(uuid4())
         imported = await self.add.add(_HEADER.from_proto(first.header), contents)
-        shown = await self.show_run.show(imported.run.run_id)
+        shown = await self.show_run.show(imported.run_id)
         return import_pb2.ImportRunResponse(run=snapshot_to_proto(shown), notes=imported.notes)

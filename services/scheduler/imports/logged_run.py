@@ -25,6 +25,7 @@ class ImportHeader:
     task: str = ""
     project_id: int = 0
     labels: RunLabels = field(default_factory=RunLabels)
+    request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,14 @@ class ImportedPlan:
     missing_tasks: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class EarlierImport:
+    """A run that was imported, and the SHA-256 of its file in hexadecimal digits."""
+
+    run_id: RunId
+    digest: str
+
+
 class ImportedRecord(Protocol):
     """The record of a run in results. Every call is repeatable."""
 
@@ -81,6 +89,10 @@ class ImportedRuns(Protocol):
         """From `until` on results is asked to delete what it has of a run that was not added."""
         ...
 
-    async def add(self, run: Run, tasks: Sequence[PlannedTask], file_digest: str) -> bool:
-        """Adds a closed run. False if it was given up before."""
+    async def earlier(self, request_id: str, user: str) -> EarlierImport | None:
+        """That of the same request of this user, if there was one."""
+        ...
+
+    async def add(self, run: Run, tasks: Sequence[PlannedTask], request_id: str, file_digest: str) -> bool:
+        """Adds a closed run. False if it was given up before. Raises `ImportedElsewhere`."""
         ...

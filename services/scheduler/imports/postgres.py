@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from uuid import UUID, uuid5
 
 import asyncpg
 
@@ -9,6 +10,8 @@ from proctor.values.run import RunId
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
 from services.scheduler.audit.postgres import record_change
+from services.scheduler.imports.errors import ImportedElsewhere
+from services.scheduler.imports.ports import EarlierImport
 from services.scheduler.planning.postgres import task_values
 from services.scheduler.runs.lifecycle.postgres import row_values
 from services.scheduler.runs.lifecycle.postgres_rows import to_json
@@ -16,7 +19,7 @@ from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.suites.errors import UnknownSuite
 
 # Values of a run that waits; an imported one has none.
-_OF_ORDERS = ("request_id", "price", "dataset_id", "expires_at")
+_OF_ORDERS = ("price", "dataset_id", "expires_at")
 
 
 class PostgresImports:
@@ -26,8 +29,13 @@ class PostgresImports:
     async def announce(self, run_id: RunId, until: datetime) -> None:
         await self._session.execute("announce_import", run_id=run_id, deleted_at=until)
 
-    async def add(self, run: Run, tasks: Sequence[PlannedTask], file_digest: str) -> bool:
-        values = {name: value for name, value in row_values(run, None).items() if name not in _OF_ORDERS}
+    async def earlier(self, request_id: str, user: str) -> EarlierImport | None:
+        row = await self._session.fetchrow("find_imported_run", request_id=_request(request_id, user))
+        return EarlierImport(RunId(str(row["run_id"])), row["digest"] or "") if row else None
+
+    async def add(self, run: Run, tasks: Sequence[PlannedTask], request_id: str, file_digest: str) -> bool:
+        given = row_values(run, _request(request_id, run.user))
+        values = {name: value for name, value in given.items() if name not in _OF_ORDERS}
 
         async def add(transaction: PostgresTransaction) -> bool:
             taken = await transaction.fetchval(
@@ -62,3 +70,10 @@ class PostgresImports:
         except asyncpg.ForeignKeyViolationError as error:
             others = f"other versions of {run.order.suite}"
             raise UnknownSuite(suite=run.suite_name, supported=others) from error
+        except asyncpg.UniqueViolationError as error:
+            raise ImportedElsewhere from error
+
+
+def _request(request_id: str, user: str) -> UUID:
+    """Request ids are unique per user only."""
+    return uuid5(UUID(request_id), user)

@@ -7,14 +7,17 @@ ON CONFLICT (run_id) DO UPDATE SET deleted_at = excluded.deleted_at;
 -- name: take_announced_import: Return a run that is announced and not given up, and announce it no more
 DELETE FROM deleted_runs WHERE run_id = :run_id AND deleted_at > :now RETURNING run_id;
 
+-- name: find_imported_run: Return the run of an earlier call with the same request id, and the digest of its file
+SELECT run_id, environment ->> 'import.digest' AS digest FROM runs WHERE request_id = :request_id;
+
 -- name: add_imported_run: Store a completed run
 INSERT INTO runs (
-    run_id, username, project_id, benchmark, model, pool, priority, ordered, scoring_method, state, epoch, created_at,
+    run_id, request_id, username, project_id, benchmark, model, pool, priority, ordered, scoring_method, state, epoch, created_at,
     queued_at, environment, suite_version, dataset_name, name, tags, note, planned_epoch, is_closed, total, started_at,
     finished_at, final_counts
 )
 VALUES (
-    :run_id, :username, :project_id, :benchmark, :model, :pool, :priority, :ordered, :scoring_method, 'completed', 1,
+    :run_id, :request_id, :username, :project_id, :benchmark, :model, :pool, :priority, :ordered, :scoring_method, 'completed', 1,
     :created_at, :created_at, :environment, nullif(:suite_version, 0), :dataset_name, :name, :tags, :note, 1, true, :total,
     :started_at, :finished_at, :final_counts
 );

@@ -143,8 +143,6 @@ REPEATABLE = {
     "/api/v1/benchmarking/gate",
     "/api/v1/benchmarking/plan-size",
     "/api/v1/benchmarking/estimate",
-    # A log that is imported twice is two runs of equal figures; each has the digest of its file.
-    "/api/v1/imports",
     "/api/v1/rollouts/tasks",
     "/api/v1/suites",
 }

@@ -1,5 +1,6 @@
 """Logs of other tools as runs: imported, compared with own runs, ranked where asked, exported, refused."""
 
+import asyncio
 import json
 import zipfile
 from collections.abc import AsyncIterator, Mapping
@@ -11,7 +12,7 @@ import pytest_asyncio
 from proctor.v1 import comparison_service_pb2, leaderboard_service_pb2, run_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.wire.stubs import chunks_of
-from tests.e2e.harness.entry_points import API, http, proctor
+from tests.e2e.harness.entry_points import API, HttpAnswer, http, proctor
 from tests.e2e.harness.run_ends import completed
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.stack_harness import MODEL, StackHarness, StackOrder, stack_harness
@@ -140,6 +141,22 @@ async def test_it_is_deleted_as_any_other(stack: StackHarness, log: Path) -> Non
     done = await proctor(stack, f"import {log} --suite starter --model {OTHER} --json")
     run_id = json.loads(done.out)["imported"][0]["run"]["run_id"]
     assert (await proctor(stack, f"runs delete {run_id}")).code == 0
+
+
+async def test_a_repeated_import_is_the_run_of_the_first(stack: StackHarness, log: Path) -> None:
+    headers = {"Content-Type": "application/jsonl", "Idempotency-Key": "nightly"}
+    first, other = sorted(log.iterdir())[:2]
+
+    async def sent(source: Path) -> HttpAnswer:
+        path = f"/api/v1/imports?name={source.name}&model={OTHER}"
+        return await http(stack, "POST", path, data=source.read_bytes(), headers=headers)
+
+    at_once = await asyncio.gather(sent(first), sent(first))
+    answers = [*at_once, await sent(first)]
+    assert {answer.status for answer in answers} == {201}, answers
+    assert len({answer.body["job"]["job_id"] for answer in answers}) == 1
+    refused = await sent(other)
+    assert (refused.status, refused.body["reason"]) == (409, "REQUEST_ID_TAKEN")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from proctor.wire.uploads import upload_messages
 from services.gateway.api.runs.job import job_listed
 from services.gateway.api.runs.schemas import JobListed
 from services.gateway.auth.identity import User
+from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.parameters import ProjectQuery, Text
 from services.gateway.http.paths import IMPORTS
@@ -62,7 +63,7 @@ class ImportParameters:
     ] = ""
     project_id: ProjectQuery = 0
 
-    def to_proto(self, user: str) -> import_pb2.ImportHeader:
+    def to_proto(self, user: str, request_id: str) -> import_pb2.ImportHeader:
         return import_pb2.ImportHeader(
             name=self.name,
             user=user,
@@ -71,6 +72,7 @@ class ImportParameters:
             task=self.task,
             project_id=self.project_id,
             labels=run_pb2.RunLabels(),
+            request_id=request_id,
         )
 
 
@@ -101,9 +103,10 @@ async def import_log(
     scheduler: SchedulerCalls,
     user: User,
     request: Request,
+    request_id: RequestId,
     parameters: Annotated[ImportParameters, Depends()],
 ) -> ImportedJob:
-    parts = _parts(request, parameters.to_proto(user))
+    parts = _parts(request, parameters.to_proto(user, request_id))
     async with aclosing(upload_messages(import_pb2.ImportRunRequest, parts)) as messages:
         imported = await scheduler.imports.ImportRun(messages)
     return ImportedJob(job=job_listed(imported.run), notes=list(imported.notes))
