@@ -209,7 +209,8 @@ def test_groups_stand_below_the_tasks(width: int, has_interval: bool) -> None:  
     summary.groups.add(
         group="glue", tasks=["sst2"], metrics=[figure("score", 0.86)], missing_tasks=["rte", "wnli"]
     )
-    print_summary(shown.console, run_pb2.Run(run_id=RUN), summary)
+    run = run_pb2.Run(run_id=RUN, order=run_pb2.RunOrder(suite="glue"))
+    print_summary(shown.console, run, summary)
     assert shown.lines("sst2", "0.9100 ± 0.0200", "generate")
     assert shown.lines("glue", "score", "0.8600 ± 0.0200", "generate")
     assert bool(shown.lines("0.8400 to 0.8800")) is has_interval

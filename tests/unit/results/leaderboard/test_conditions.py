@@ -66,6 +66,7 @@ def requesting(name: str, value: object) -> EvaluatedRun:
 
 # Condition to two runs that differ in it and in nothing else, and to the phrase.
 DIFFERENT: Mapping[str, tuple[EvaluatedRun, EvaluatedRun, str]] = {
+    "imported from": (USUAL, of_provenance(logged_by="lm-eval"), "imported from lm-eval instead of none"),
     "suite version": (of_facts(suite_version=2), of_facts(suite_version=1), "suite version 1 instead of 2"),
     "definition": (
         of_provenance(definition_digest="a" * 64),
