@@ -168,6 +168,12 @@ async def test_a_judge_that_cannot_be_asked_is_refused(
     assert (answer.status, answer.body["reason"]) == (422, "INVALID_PARAMETER"), answer.body
 
 
+async def test_a_run_is_not_compared_with_itself(stack: StackHarness, judged: str) -> None:
+    body = {"model_id": JUDGE, "prompt": "preference", "against": judged}
+    answer = await http(stack, "POST", f"{API}/judgements/{judged}", json=body)
+    assert (answer.status, "with itself" in answer.body["detail"]) == (422, True), answer.body
+
+
 async def test_a_run_that_is_not_there_is_not_judged(stack: StackHarness) -> None:
     answer = await http(
         stack, "POST", f"{API}/judgements/{uuid4()}", json={"model_id": JUDGE, "prompt": "style"}

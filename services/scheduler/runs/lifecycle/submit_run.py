@@ -138,6 +138,9 @@ class SubmitRun:
         """Raises `RunNotEnded` for a run that may still get answers, `RunNotFound`, `InvalidParameter`."""
         judged = await self._ended(judge.run_id)
         against = await self._ended(judge.against_run_id) if judge.against_run_id else None
+        if against and against.run_id == judged.run_id:
+            sentence = "A run is not compared with itself: name another run of the same benchmark."
+            raise InvalidParameter(field="order.judge.against_run_id", sentence=sentence)
         if against and against.order.benchmark != judged.order.benchmark:
             sentence = f"Run {against.run_id} is over another benchmark than {judged.run_id}."
             raise InvalidParameter(field="order.judge.against_run_id", sentence=sentence)
