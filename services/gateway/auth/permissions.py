@@ -99,6 +99,8 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/datasets/{dataset_id}"): "GetDataset",
     ("GET", "/datasets/{dataset_id}/socket"): "ListRuns",
     ("POST", "/datasets/{dataset_id}/delete"): "DeleteDataset",
+    ("GET", "/imports"): "ListRuns",
+    ("POST", "/imports"): "ImportRun",
     ("GET", "/models/{model:path}"): "ListHistory",
     ("GET", "/leaderboard"): "GetLeaderboard",
     ("GET", "/leaderboard/socket"): "GetLeaderboard",

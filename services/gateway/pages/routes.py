@@ -10,6 +10,7 @@ from services.gateway.pages.batches import routes as batches
 from services.gateway.pages.compare import export as compared_files
 from services.gateway.pages.compare import routes as compare
 from services.gateway.pages.datasets import routes as datasets
+from services.gateway.pages.imports import routes as imports
 from services.gateway.pages.leaderboard import routes as leaderboard
 from services.gateway.pages.models import routes as models
 from services.gateway.pages.orders import routes as orders
@@ -52,6 +53,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     compared_files.router,
     batches.router,
     datasets.router,
+    imports.router,
     leaderboard.router,
     models.router,
     suites.router,

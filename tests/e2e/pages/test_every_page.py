@@ -37,6 +37,7 @@ PAGES = {
     "suite": "/suites/starter",
     "new-suite": "/suites/new",
     "datasets": "/datasets",
+    "import": "/imports",
     "dataset-runs": "/datasets/runs",
     "batches": "/batches",
     "files": "/batches/files",

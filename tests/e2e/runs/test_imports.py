@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
+import aiohttp
 import pytest
 import pytest_asyncio
 
@@ -157,6 +158,30 @@ async def test_a_repeated_import_is_the_run_of_the_first(stack: StackHarness, lo
     assert len({answer.body["job"]["job_id"] for answer in answers}) == 1
     refused = await sent(other)
     assert (refused.status, refused.body["reason"]) == (409, "REQUEST_ID_TAKEN")
+
+
+async def test_a_page_imports_a_log(stack: StackHarness, log: Path) -> None:
+    site = f"http://{stack.stack.gateway_http}"
+    source = min(log.iterdir())
+
+    async def sent(**fields: str | bytes) -> tuple[int, str, str]:
+        form = aiohttp.FormData()
+        for name, value in fields.items():
+            form.add_field(name, value, filename=source.name if name == "file" else None)
+        async with (
+            aiohttp.ClientSession(headers={"Origin": site}) as session,
+            session.post(f"{site}/imports", data=form, allow_redirects=False) as answer,
+        ):
+            return answer.status, answer.headers.get("Location", ""), await answer.text()
+
+    status, location, _ = await sent(suite="starter", model=OTHER, file=source.read_bytes())
+    assert (status, location.startswith("/runs/")) == (303, True)
+    run = await stack.client.run(location.removeprefix("/runs/"))
+    assert (run.order.model, run.order.suite) == (OTHER, "starter")
+    status, _, page = await sent(suite="starter", model=OTHER, file=b"{}")
+    assert (status, "cannot be imported: " in page, f'value="{OTHER}"' in page) == (422, True, True)
+    status, _, page = await sent(file=source.read_bytes(), suite="starter")
+    assert (status, "must be its last field" in page) == (422, True)
 
 
 @pytest.mark.parametrize(

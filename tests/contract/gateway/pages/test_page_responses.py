@@ -45,6 +45,7 @@ PAGES = (
     "/batches/files",
     "/datasets",
     "/datasets/runs",
+    "/imports",
     "/runs/chosen",
     f"/runs/chosen?run={RUN_ID}&ask=delete",
     "/leaderboard",
