@@ -215,6 +215,7 @@ async def test_reflection_lists_the_public_services_only() -> None:
         "Leaderboard",
         "Rescore",
         "Export",
+        "Import",
         "Answer",
         "File",
         "Batch",
