@@ -70,7 +70,8 @@ async def at_socket(http: str, _: str, key: str) -> bool:
             async with session.ws_connect(f"{http}{SOCKET}", headers=headers):
                 return True
         except aiohttp.WSServerHandshakeError as error:
-            if error.status != HTTPStatus.UNAUTHORIZED:
+            # Forbidden: the key has ended between the look at it and the answer to the handshake.
+            if error.status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
                 raise
             return False
 
