@@ -81,16 +81,19 @@ async def import_logs(
     """Make runs of logs of other tools: a log becomes a completed run, or nothing of it is kept."""
     if not path.exists():
         raise Refused(f"{path} is neither a file nor a folder.", "CANNOT_READ")
-    imported = []
-    for log in logs_of(path):
-        with _opened(log) as content:
-            sent = _messages(content, imported_as.header(log.name))
-            response = await session.client.imports.ImportRun(sent)
-        imported.append(response)
-        if not session.terminal.is_json:
-            _say(session, log, response)
-    if session.terminal.is_json:
-        session.terminal.emit({"imported": [document(each) for each in imported]})
+    imported: list[import_pb2.ImportRunResponse] = []
+    try:
+        for log in logs_of(path):
+            with _opened(log) as content:
+                sent = _messages(content, imported_as.header(log.name))
+                response = await session.client.imports.ImportRun(sent)
+            imported.append(response)
+            if not session.terminal.is_json:
+                _say(session, log, response)
+    finally:
+        # Also where a later log is refused: the earlier ones are runs.
+        if session.terminal.is_json and imported:
+            session.terminal.emit({"imported": [document(each) for each in imported]})
 
 
 def logs_of(path: Path) -> list[Log]:
@@ -127,7 +130,7 @@ def _opened(log: Log) -> Iterator[BinaryIO]:
                 yield content
             return
         with tempfile.TemporaryFile() as packed:
-            with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
                 for file in log.files:
                     archive.write(file, file.relative_to(log.folder))
             packed.seek(0)

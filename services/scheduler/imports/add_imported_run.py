@@ -19,6 +19,7 @@ from services.common.checked_fields import checked_text, invalid_field, refuse
 from services.common.clock import Clock
 from services.common.requests.request_fields import checked_request_id, user_problem
 from services.scheduler.imports.errors import ImportedElsewhere, ImportInterrupted, LogRefused
+from services.scheduler.imports.fitting_log import fitting
 from services.scheduler.imports.logged_run import (
     CheckedLog,
     ImportHeader,
@@ -52,7 +53,6 @@ MAX_SECONDS = 6 * 3600
 CLOSING_SECONDS = 0.2
 # Of the environment of a run: the name of the file or folder.
 FILE = "import.file"
-_MAX_NAME_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,8 @@ class AddImportedRun:
             checked = await self._read(header, suite, chunks, parts)
             if checked.run is None:
                 raise LogRefused(name=header.name, problem=checked.problem)
+            suite_tasks = [task.name for task in suite.tasks] if suite else ()
+            checked = replace(checked, run=fitting(header.name, checked.run, suite_tasks))
             if earlier := await self._earlier(header, checked):
                 return earlier
             try:
@@ -131,14 +133,13 @@ class AddImportedRun:
     ) -> Imported:
         assert checked.run is not None
         log = checked.run
-        _check_names(header, log)
         run = _run(header, suite, checked, self.clock)
         await self.runs.announce(run.run_id, run.created_at + timedelta(seconds=MAX_SECONDS))
         try:
             await self._add(header, run, suite, checked, parts)
         except BaseException:
             # Also where the caller has gone. If this fails too, the time above comes.
-            await asyncio.shield(self.runs.announce(run.run_id, self.clock.now()))
+            await asyncio.shield(self.runs.give_up(run.run_id, self.clock.now()))
             raise
         return Imported(run.run_id, log.notes)
 
@@ -230,18 +231,6 @@ def _checked(header: ImportHeader) -> ImportHeader:
     return replace(header, labels=labels, request_id=checked_request_id(header.request_id))
 
 
-def _check_names(header: ImportHeader, log: LoggedRun) -> None:
-    """The process reads a hostile file: what it names has to be names. Raises `LogRefused`."""
-    tasks = (("task", task.task) for task in log.tasks)
-    named = [("model", log.model), ("benchmark", log.benchmark), *tasks]
-    for what, name in named:
-        if not 0 < len(name) <= _MAX_NAME_CHARACTERS or "\0" in name or not name.isprintable():
-            problem = f"The name of its {what} is no name of 1 to {_MAX_NAME_CHARACTERS} characters."
-            raise LogRefused(name=header.name, problem=problem)
-    if len({task.task for task in log.tasks}) < len(log.tasks):
-        raise LogRefused(name=header.name, problem="Two of its tasks have the same name.")
-
-
 def _run(header: ImportHeader, suite: SuiteDefinition | None, checked: CheckedLog, clock: Clock) -> Run:
     assert checked.run is not None
     log = checked.run
@@ -298,6 +287,6 @@ def _environment(header: ImportHeader, checked: CheckedLog) -> dict[str, str]:
 def _groups(log: LoggedRun, suite: SuiteDefinition | None) -> tuple[Sequence[TaskGroup], Sequence[str]]:
     """Those of the suite, as far as the log has their tasks, and the tasks that it has not."""
     names = [task.task for task in log.tasks]
-    if suite is None or not {task.name for task in suite.tasks}.intersection(names):
+    if suite is None:
         return [TaskGroup(log.benchmark, tuple(names))], []
     return suite.groups, [task.name for task in suite.tasks if task.name not in names]

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from proctor.values.metrics.catalogue import METRICS
+from proctor.values.metrics.metric import ScoreKind
+from proctor.values.metrics.names import headline_first
 from proctor.values.names.run_labels import RunLabels
 from proctor.values.outcome import Answer
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
@@ -103,7 +105,7 @@ class LoggedTask:
     def scoring(self) -> TaskScoring:
         return TaskScoring(
             self.output_type,
-            self.metrics,
+            headline_first(self.metrics),
             self.filters_json,
             keeps_reasoning=self.keeps_reasoning,
             is_logged=True,
@@ -141,8 +143,9 @@ class CheckedLog:
 
 
 def has_pairs(metric: str) -> bool:
-    """Whether a metric of ours is made of a pair for each answer."""
-    return metric in METRICS and not METRICS[metric].kind.is_of_each_answer
+    """Whether a metric of ours is made of a pair of numbers for each answer; counts are made of texts."""
+    kind = METRICS[metric].kind if metric in METRICS else ScoreKind.COUNTS
+    return kind is not ScoreKind.COUNTS and not kind.is_of_each_answer
 
 
 def logged_metric(name: str, *, is_of_pairs: bool) -> MetricUse:

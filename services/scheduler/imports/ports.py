@@ -89,10 +89,14 @@ class ImportedRuns(Protocol):
         """From `until` on results is asked to delete what it has of a run that was not added."""
         ...
 
+    async def give_up(self, run_id: RunId, now: datetime) -> None:
+        """Results is asked now. Has no effect on a run that was added."""
+        ...
+
     async def earlier(self, request_id: str, user: str) -> EarlierImport | None:
         """That of the same request of this user, if there was one."""
         ...
 
     async def add(self, run: Run, tasks: Sequence[PlannedTask], request_id: str, file_digest: str) -> bool:
-        """Adds a closed run. False if it was given up before. Raises `ImportedElsewhere`."""
+        """Adds a closed run; repeatable. False if it was given up before. Raises `ImportedElsewhere`."""
         ...

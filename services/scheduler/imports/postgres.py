@@ -29,6 +29,9 @@ class PostgresImports:
     async def announce(self, run_id: RunId, until: datetime) -> None:
         await self._session.execute("announce_import", run_id=run_id, deleted_at=until)
 
+    async def give_up(self, run_id: RunId, now: datetime) -> None:
+        await self._session.execute("give_up_import", run_id=run_id, now=now)
+
     async def earlier(self, request_id: str, user: str) -> EarlierImport | None:
         row = await self._session.fetchrow("find_imported_run", request_id=_request(request_id, user))
         return EarlierImport(RunId(str(row["run_id"])), row["digest"] or "") if row else None
@@ -42,7 +45,8 @@ class PostgresImports:
                 "take_announced_import", run_id=run.run_id, now=run.finished_at
             )
             if taken is None:
-                return False
+                # The commit of an earlier try may not have been answered.
+                return await transaction.fetchval("find_added_import", run_id=run.run_id) is not None
             await transaction.execute(
                 "add_imported_run",
                 **values,

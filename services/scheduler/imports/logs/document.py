@@ -9,6 +9,8 @@ import orjson
 # More of a line is no answer, and more of a document does not fit into memory once it is read.
 MAX_LINE_BYTES = 16 * 1024 * 1024
 MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
+# What an order counts has 32 bits.
+ORDERED_BELOW = 2**31
 _ESCAPE = b"\\u"
 _NUL = b"\\u0000"
 
@@ -84,10 +86,10 @@ def as_number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def as_count(value: object) -> int:
-    """0 for what is no whole number above it."""
+def as_count(value: object, *, below: int = 2**53) -> int:
+    """0 for what is no number above it, or is as large as `below`."""
     number = as_number(value)
-    return int(number) if number is not None and 0 < number < 2**53 else 0
+    return int(number) if number is not None and 0 < number < below else 0
 
 
 def member(value: object, *names: str) -> object:

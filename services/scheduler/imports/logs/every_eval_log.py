@@ -25,14 +25,21 @@ from services.scheduler.imports.logs.document import (
     member,
     parsed,
 )
+from services.scheduler.imports.logs.figure_notes import figure_notes
 from services.scheduler.imports.logs.log_files import LogFiles
 from services.scheduler.imports.logs.sample_writer import LoggedRow, SampleWriter
-from services.scheduler.imports.logs.unknown_conditions import AGENT, LIMIT, SHOTS, unknown_conditions
+from services.scheduler.imports.logs.unknown_conditions import (
+    AGENT,
+    LIMIT,
+    SHOTS,
+    told_numbers,
+    unknown_conditions,
+)
 
 TOOL = "every_eval_ever"
 # The metric of a score whose document names none.
 _SCORE = "score"
-_GENERATION = ("temperature", "top_p", "top_k", "max_tokens")
+_GENERATION = {name: name for name in ("temperature", "top_p", "top_k", "max_tokens")}
 
 Line = Mapping[str, object]
 
@@ -57,6 +64,7 @@ class EveryEvalLog:
         self._files = files
         self._options = options
         self._writer = writer
+        self._notes: list[str] = []
 
     def read(self) -> LoggedRun:
         """Raises `LogProblem`."""
@@ -85,6 +93,7 @@ class EveryEvalLog:
                 "eval_library": library,
                 "source": as_text(member(header, "source_metadata", "source_organization_name")),
             },
+            notes=tuple(self._notes),
         )
 
     def _lines(self) -> Iterator[tuple[int, Line]]:
@@ -104,18 +113,21 @@ class EveryEvalLog:
         self._writer.begin(name, version)
         for number, (sample_id, lines) in enumerate(grouped.items()):
             self._writer.add(_row(number, sample_id, lines[0]), [_answer(line, metric) for line in lines])
+        count = self._writer.end()
         figure = as_number(member(result, "score_details", "score"))
+        figures = {} if figure is None else {metric: figure}
+        self._notes += figure_notes(name, figures, {each: each for each in figures}, self._writer)
         request = _request(result)
         return LoggedTask(
             task=name,
             version=version,
             output_type=OutputType.GENERATE_UNTIL,
             metrics=(logged_metric(metric, is_of_pairs=False),),
-            sample_count=self._writer.end(),
+            sample_count=count,
             row_source=as_text(member(result, "source_data", "dataset_name")),
             request_json=json.dumps(request, sort_keys=True),
             unknown=(*unknown_conditions(request, is_generated=True), SHOTS, LIMIT, AGENT),
-            figures={} if figure is None else {metric: figure},
+            figures=figures,
         )
 
 
@@ -188,4 +200,4 @@ def _answer(line: Line, metric: str) -> LoggedAnswer:
 
 def _request(result: Mapping[str, object]) -> dict[str, object]:
     told = as_object(member(result, "generation_config", "generation_args"))
-    return {name: told[name] for name in _GENERATION if as_number(told.get(name)) is not None}
+    return told_numbers(told, _GENERATION)

@@ -19,6 +19,7 @@ from services.scheduler.imports.logged_run import (
     logged_metric,
 )
 from services.scheduler.imports.logs.document import (
+    ORDERED_BELOW,
     LogProblem,
     as_count,
     as_list,
@@ -28,6 +29,7 @@ from services.scheduler.imports.logs.document import (
     member,
     parsed,
 )
+from services.scheduler.imports.logs.figure_notes import f1_notes, figure_notes
 from services.scheduler.imports.logs.harness_samples import (
     NO_FILTER,
     SampleLine,
@@ -39,7 +41,7 @@ from services.scheduler.imports.logs.harness_samples import (
 )
 from services.scheduler.imports.logs.log_files import LogFiles
 from services.scheduler.imports.logs.sample_writer import SampleWriter
-from services.scheduler.imports.logs.unknown_conditions import LIMIT, SHOTS, unknown_conditions
+from services.scheduler.imports.logs.unknown_conditions import LIMIT, SHOTS, told_numbers, unknown_conditions
 
 TOOL = "lm-eval"
 _SAMPLES = re.compile(r"samples_(?P<task>.+?)(_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl?")
@@ -62,7 +64,8 @@ class _Read:
     def add(self, line: SampleLine, key: tuple[int, int]) -> None:
         self.first = self.first or line
         self.filters.setdefault(line.filter)
-        self.metrics.update({metric: isinstance(score, tuple) for metric, score in line.scores.items()})
+        for metric, score in line.scores.items():
+            self.metrics[metric] = self.metrics.get(metric, True) and isinstance(score, tuple)
         of_document = self.scores.setdefault(key, {})
         of_document.update({(metric, line.filter): score for metric, score in line.scores.items()})
 
@@ -82,6 +85,8 @@ class HarnessLog:
         self._options = options
         self._writer = writer
         self._notes: list[str] = []
+        # Of each task, by the log's own names of figures.
+        self._means: dict[str, Mapping[str, float]] = {}
 
     def read(self) -> LoggedRun:
         """Raises `LogProblem`."""
@@ -94,11 +99,13 @@ class HarnessLog:
         model = self._options.model or _model(results)
         if not model:
             raise LogProblem("It does not tell its model. Name it: provider/name.")
+        benchmark = _benchmark(results, tasks)
+        self._note_group(benchmark, results, tasks)
         return LoggedRun(
             tool=TOOL,
             tool_version=as_text(results.get("lm_eval_version")),
             model=model,
-            benchmark=self._options.benchmark or _benchmark(results, tasks),
+            benchmark=self._options.benchmark or benchmark,
             tasks=tasks,
             limit=_limit(results, tasks),
             environment=_environment(results),
@@ -175,10 +182,17 @@ class HarnessLog:
             if key in written:
                 continue
             written.add(key)
-            scores = {read.key(*each): score for each, score in read.scores[key].items()}
+            # Where some scores are numbers, pairs are of another kind.
+            scores = {
+                read.key(metric, of_filter): score
+                for (metric, of_filter), score in read.scores[key].items()
+                if read.metrics[metric] or not isinstance(score, tuple)
+            }
             self._writer.add(row_of(line, output_type), [answers_of(line, output_type, scores)])
         figures = _figures(results, name)
+        count = self._writer.end()
         self._note_figures(name, read, figures)
+        self._note_count(name, count, results)
         request = _request(results, config, read.first, output_type)
         shots = _shots(results, config, name)
         has_limit = bool(as_count(member(results, "n-samples", name, "original")))
@@ -190,7 +204,7 @@ class HarnessLog:
             output_type=output_type,
             metrics=tuple(logged_metric(metric, is_of_pairs=read.metrics[metric]) for metric in read.metrics),
             filters_json=filters_json(read.filters) if len(read.filters) > 1 else "",
-            sample_count=self._writer.end(),
+            sample_count=count,
             num_fewshot=shots or 0,
             row_source=_row_source(config),
             request_json=json.dumps(request, sort_keys=True),
@@ -207,20 +221,40 @@ class HarnessLog:
 
     def _note_figures(self, name: str, read: _Read, figures: Mapping[str, float]) -> None:
         """Says which figures of the log are none of its samples'."""
-        for figure, value in figures.items():
+        keys: dict[str, str] = {}
+        for figure in figures:
             metric, _, of_filter = figure.partition(",")
-            found = [
-                score
-                for scores in read.scores.values()
-                if (score := scores.get((metric, of_filter or NO_FILTER))) is not None
-            ]
-            numbers = [score for score in found if not isinstance(score, tuple)]
-            if not found:
-                self._notes.append(f"{figure} of {name} is {value:g} in the log, which has no score of it.")
-            elif len(numbers) == len(found) and abs(sum(numbers) / len(numbers) - value) > _CLOSE:
+            if not read.metrics.get(metric):
+                is_known = not of_filter or of_filter in read.filters
+                keys[figure] = read.key(metric, of_filter or NO_FILTER) if is_known else ""
+            elif metric == "f1":
+                key = (metric, of_filter or NO_FILTER)
+                scores = [scores.get(key) for scores in read.scores.values()]
+                self._notes += f1_notes(name, figure, figures[figure], scores)
+        self._notes += figure_notes(name, figures, keys, self._writer)
+        self._means[name] = {
+            f"{metric},{of_filter}": mean
+            for metric in read.metrics
+            for of_filter in read.filters
+            if (mean := self._writer.means.get(read.key(metric, of_filter))) is not None
+        }
+
+    def _note_count(self, name: str, count: int, results: Mapping[str, object]) -> None:
+        told = as_count(member(results, "n-samples", name, "effective"))
+        if told and told != count:
+            self._notes.append(f"Samples of {name} in the log: {count:,}; by its own count: {told:,}.")
+
+    def _note_group(self, group: str, results: Mapping[str, object], tasks: Sequence[LoggedTask]) -> None:
+        """Figures of a group are of all its samples, as ours are."""
+        if len(tasks) == 1:
+            return
+        for figure, value in _figures(results, group).items():
+            means = [(self._means[task.task].get(figure), task.sample_count) for task in tasks]
+            known = [(mean, count) for mean, count in means if mean is not None]
+            mean = sum(mean * count for mean, count in known) / max(sum(count for _, count in known), 1)
+            if len(known) == len(tasks) and abs(mean - value) > _CLOSE:
                 self._notes.append(
-                    f"{figure} of {name} is {value:g} in the log; the mean of its samples is "
-                    f"{sum(numbers) / len(numbers):g}."
+                    f"{figure} of {group} is {value:g} in the log; that of all its samples is {mean:g}."
                 )
 
 
@@ -248,9 +282,7 @@ def _request(
         return request
     sent = as_object(first.arguments[0][1]) if first.arguments and len(first.arguments[0]) > 1 else {}
     told = {**as_object(config.get("generation_kwargs")), **sent}
-    for name, ours in _GENERATION.items():
-        if (number := as_number(told.get(name))) is not None:
-            request[ours] = int(number) if number == int(number) and ours != "temperature" else number
+    request |= told_numbers(told, _GENERATION)
     # It is greedy unless it is told to sample.
     if told.get("do_sample") is False:
         request["temperature"] = 0.0
@@ -270,7 +302,7 @@ def _shots(results: Mapping[str, object], config: Mapping[str, object], name: st
 def _limit(results: Mapping[str, object], tasks: Sequence[LoggedTask]) -> int | None:
     """None where each task has all of its rows, or the log does not tell."""
     limited = [
-        as_count(member(results, "n-samples", task.task, "effective"))
+        as_count(member(results, "n-samples", task.task, "effective"), below=ORDERED_BELOW)
         for task in tasks
         if as_count(member(results, "n-samples", task.task, "original"))
         > as_count(member(results, "n-samples", task.task, "effective"))
@@ -303,10 +335,23 @@ def _benchmark(results: Mapping[str, object], tasks: Sequence[LoggedTask]) -> st
     names = {task.task for task in tasks}
     if len(names) == 1:
         return next(iter(names))
-    for group, members in as_object(results.get("group_subtasks")).items():
-        if names == {as_text(each) for each in as_list(members)}:
-            return group
-    return TOOL
+    groups = as_object(results.get("group_subtasks"))
+    # The smallest: the last of those that are listed from the whole to its parts.
+    return next((group for group in reversed(list(groups)) if names == _tasks_of(group, groups)), TOOL)
+
+
+def _tasks_of(group: str, groups: Mapping[str, object]) -> set[str]:
+    """The tasks of a group and of the groups in it, each of which counts once."""
+    found, left, seen = set[str](), [group], set[str]()
+    while left:
+        name = left.pop()
+        members = [as_text(each) for each in as_list(groups.get(name))]
+        if not members:
+            found.add(name)
+        elif name not in seen:
+            left += members
+        seen.add(name)
+    return found
 
 
 def _environment(results: Mapping[str, object]) -> Mapping[str, str]:

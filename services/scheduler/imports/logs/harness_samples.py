@@ -2,6 +2,7 @@
 
 import ast
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -158,11 +159,13 @@ def _index(value: object, choices: Sequence[str]) -> int | None:
 def answers_of(line: SampleLine, output_type: OutputType, scores: Mapping[str, LoggedScore]) -> LoggedAnswer:
     filtered = line.fields.get("filtered_resps")
     if output_type is OutputType.MULTIPLE_CHOICE:
-        weighed = tuple(_weighed(filtered) or _weighed(line.fields.get("resps")))
-        choices = _choices(line.arguments)[: len(weighed)]
-        logprobs = [each.logprob for each in weighed[: len(choices)]]
+        choices = _choices(line.arguments)
+        weighed = (_weighed(filtered) or _weighed(line.fields.get("resps")))[: len(choices)]
+        logprobs = [each.logprob for each in weighed]
         chosen = choices[logprobs.index(max(logprobs))].strip() if logprobs else ""
-        return LoggedAnswer(Answer(choices=weighed[: len(choices)]), scores=scores, prediction=chosen)
+        # Weights of some choices would be taken for those of the first ones.
+        kept = tuple(weighed) if all(map(math.isfinite, logprobs)) else ()
+        return LoggedAnswer(Answer(choices=kept), scores=scores, prediction=chosen)
     said = next(_texts(line.fields.get("resps")), "")
     prediction = next(_texts(filtered), said)
     is_unparsed = prediction == _UNREADABLE
@@ -172,13 +175,16 @@ def answers_of(line: SampleLine, output_type: OutputType, scores: Mapping[str, L
 
 
 def _weighed(value: object) -> list[ChoiceScore]:
-    """Pairs of a log-likelihood and whether it is the greedy one, however deep they lie."""
+    """Pairs of a log-likelihood and whether it is the greedy one, however deep they lie.
+
+    What is no number there is minus infinity.
+    """
     found: list[ChoiceScore] = []
     for each in as_list(value):
         pair = as_list(each)
         logprob = as_number(pair[0]) if len(pair) == 2 else None
-        if logprob is not None:
-            found.append(ChoiceScore(logprob, str(pair[1]) == "True" or pair[1] is True))
+        if logprob is not None or (len(pair) == 2 and str(pair[1]) in ("True", "False")):
+            found.append(ChoiceScore(-math.inf if logprob is None else logprob, str(pair[1]) == "True"))
         else:
             found += _weighed(each)
     return found

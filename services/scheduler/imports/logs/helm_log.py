@@ -17,6 +17,7 @@ from services.scheduler.imports.logged_run import (
     logged_metric,
 )
 from services.scheduler.imports.logs.document import (
+    ORDERED_BELOW,
     LogProblem,
     as_count,
     as_list,
@@ -25,9 +26,10 @@ from services.scheduler.imports.logs.document import (
     as_text,
     member,
 )
+from services.scheduler.imports.logs.figure_notes import figure_notes
 from services.scheduler.imports.logs.log_files import LogFiles
 from services.scheduler.imports.logs.sample_writer import LoggedRow, SampleWriter
-from services.scheduler.imports.logs.unknown_conditions import unknown_conditions
+from services.scheduler.imports.logs.unknown_conditions import told_numbers, unknown_conditions
 
 TOOL = "helm"
 _STATE = "scenario_state.json"
@@ -76,6 +78,7 @@ class HelmLog:
             answer = _answer(requests, scores.get(key, {}), is_separate=is_separate)
             self._writer.add(row, [answer])
         count = self._writer.end()
+        figures, keys = self._figures(metrics)
         request = _request(adapter)
         output_type = OutputType.MULTIPLE_CHOICE if is_separate else OutputType.GENERATE_UNTIL
         task = LoggedTask(
@@ -84,13 +87,15 @@ class HelmLog:
             output_type=output_type,
             metrics=tuple(logged_metric(metric, is_of_pairs=False) for metric in metrics),
             sample_count=count,
-            num_fewshot=as_count(adapter.get("max_train_instances")),
+            num_fewshot=as_count(adapter.get("max_train_instances"), below=ORDERED_BELOW),
             row_source=as_text(member(self._document("scenario.json"), "name")),
             request_json=json.dumps(request, sort_keys=True),
             unknown=unknown_conditions(request, is_generated=not is_separate),
+            figures=figures,
         )
         notes = [f"{perturbed} requests of perturbed instances were left out."] if perturbed else []
         notes += [] if metrics else ["It has no per_instance_stats.json, so no answer has a score."]
+        notes += figure_notes(name, figures, keys, self._writer)
         most = as_count(adapter.get("max_eval_instances"))
         return LoggedRun(
             tool=TOOL,
@@ -126,6 +131,18 @@ class HelmLog:
                     scores[name] = mean
             metrics.update(dict.fromkeys(scores))
         return found, list(metrics)
+
+    def _figures(self, metrics: Sequence[str]) -> tuple[Mapping[str, float], Mapping[str, str]]:
+        """Those of `stats.json` by split and metric, and the metric of which each is the mean."""
+        figures: dict[str, float] = {}
+        keys: dict[str, str] = {}
+        for stat in map(as_object, as_list(self._document("stats.json"))):
+            metric, mean = as_text(member(stat, "name", "name")), as_number(stat.get("mean"))
+            if mean is None or metric not in metrics or member(stat, "name", "perturbation"):
+                continue
+            figure = f"{as_text(member(stat, 'name', 'split'))}/{metric}"
+            figures[figure], keys[figure] = mean, metric
+        return figures, keys
 
 
 def _key(instance_id: object, trial: object) -> Key:
@@ -191,10 +208,6 @@ def _answer(
 
 
 def _request(adapter: Mapping[str, object]) -> dict[str, object]:
-    request: dict[str, object] = {}
-    if (temperature := as_number(adapter.get("temperature"))) is not None:
-        request["temperature"] = temperature
-    if most := as_count(adapter.get("max_tokens")):
-        request["max_tokens"] = most
+    request = told_numbers(adapter, {name: name for name in ("temperature", "max_tokens")})
     request["stop"] = [as_text(stop) for stop in as_list(adapter.get("stop_sequences"))]
     return request

@@ -16,6 +16,7 @@ from services.scheduler.imports.logged_run import (
     logged_metric,
 )
 from services.scheduler.imports.logs.document import (
+    ORDERED_BELOW,
     LogProblem,
     as_count,
     as_list,
@@ -24,9 +25,16 @@ from services.scheduler.imports.logs.document import (
     as_text,
     member,
 )
+from services.scheduler.imports.logs.figure_notes import figure_notes
 from services.scheduler.imports.logs.log_files import LogFiles
 from services.scheduler.imports.logs.sample_writer import LoggedRow, SampleWriter
-from services.scheduler.imports.logs.unknown_conditions import AGENT, LIMIT, SHOTS, unknown_conditions
+from services.scheduler.imports.logs.unknown_conditions import (
+    AGENT,
+    LIMIT,
+    SHOTS,
+    told_numbers,
+    unknown_conditions,
+)
 
 TOOL = "inspect"
 _SAMPLE = re.compile(r"samples/(?P<id>.+)_epoch_(?P<epoch>\d+)\.json")
@@ -34,7 +42,7 @@ _HEADERS = ("header.json", "_journal/start.json")
 _ATTACHMENT = "attachment://"
 # Letters and words that its scorers write for numbers.
 _WORDS = {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-_GENERATION = ("temperature", "top_p", "top_k", "max_tokens", "seed")
+_GENERATION = {name: name for name in ("temperature", "top_p", "top_k", "max_tokens", "seed")}
 
 Sample = Mapping[str, object]
 
@@ -74,6 +82,7 @@ class InspectLog:
         count = self._writer.end()
         if not count:
             raise LogProblem("It has no samples; Inspect writes them unless --no-log-samples is given.")
+        figures, means = _figures(header)
         request = _request(evaluation, header)
         task = LoggedTask(
             task=name,
@@ -89,9 +98,15 @@ class InspectLog:
                 AGENT,
                 *_unknown_limit(evaluation),
             ),
-            figures=_figures(header),
+            figures=figures,
         )
         status = as_text(header.get("status"))
+        ended = () if status in ("success", "") else (f"The evaluation ended as {status}.",)
+        # A scorer that gives several numbers has them by its own name.
+        keys = {
+            figure: next((metric for metric in metrics if metric in self._metrics), "")
+            for figure, metrics in means.items()
+        }
         return LoggedRun(
             tool=TOOL,
             tool_version=as_text(member(evaluation, "packages", "inspect_ai")),
@@ -100,7 +115,7 @@ class InspectLog:
             tasks=(task,),
             limit=_limit(evaluation),
             environment=_environment(evaluation),
-            notes=() if status in ("success", "") else (f"The evaluation ended as {status}.",),
+            notes=(*ended, *figure_notes(name, figures, keys, self._writer)),
         )
 
     def _header(self) -> Mapping[str, object]:
@@ -110,10 +125,12 @@ class InspectLog:
     def _grouped(self, header: Mapping[str, object]) -> Iterator[Sequence[Sample]]:
         """The samples with one id, by epoch."""
         if inside := as_list(header.get("samples")):
-            by_id: dict[str, list[Sample]] = {}
-            for each in map(as_object, inside):
-                by_id.setdefault(str(each.get("id")), []).append(each)
-            yield from by_id.values()
+            by_id: dict[str, dict[object, Sample]] = {}
+            for number, each in enumerate(map(as_object, inside)):
+                epoch = as_count(each.get("epoch"))
+                # Of an epoch that is there twice the last one counts, as in an archive.
+                by_id.setdefault(str(each.get("id")), {})[epoch or f"line {number}"] = each
+            yield from (list(epochs.values()) for epochs in by_id.values())
             return
         names: dict[str, list[tuple[int, str]]] = {}
         for name in self._files.names:
@@ -230,7 +247,8 @@ def _usage(sample: Sample) -> TokenUsage:
     used = [as_object(each) for each in as_object(sample.get("model_usage")).values()]
 
     def total(*names: str) -> int:
-        return sum(as_count(each.get(name)) for each in used for name in names)
+        # A sum of many may need more than 64 bits.
+        return as_count(sum(as_count(each.get(name)) for each in used for name in names))
 
     # Tokens of a cache are counted apart there.
     cached = total("input_tokens_cache_read")
@@ -244,24 +262,32 @@ def _request(evaluation: Mapping[str, object], header: Mapping[str, object]) -> 
         **as_object(evaluation.get("model_generate_config")),
     }
     request: dict[str, object] = {"prompt_form": "chat"}
-    request |= {name: told[name] for name in _GENERATION if as_number(told.get(name)) is not None}
+    request |= told_numbers(told, _GENERATION)
     if stops := as_list(told.get("stop_seqs")):
         request["stop"] = [as_text(stop) for stop in stops]
     return request
 
 
-def _figures(header: Mapping[str, object]) -> Mapping[str, float]:
+def _figures(header: Mapping[str, object]) -> tuple[Mapping[str, float], Mapping[str, Sequence[str]]]:
+    """The figures of the log, and the metrics of which one may be the mean, for those that are means."""
     found: dict[str, float] = {}
+    means: dict[str, Sequence[str]] = {}
     for score in map(as_object, as_list(member(header, "results", "scores"))):
+        scorer, reducer = as_text(score.get("name")), as_text(score.get("reducer"))
+        of_epochs = "" if reducer in ("", "mean") else f" ({reducer})"
         for name, metric in as_object(score.get("metrics")).items():
             value = as_number(member(metric, "value"))
-            if value is not None and "stderr" not in name and name not in ("std", "var"):
-                found[f"{as_text(score.get('name'))}/{name}"] = value
-    return found
+            if value is None or "stderr" in name or name in ("std", "var"):
+                continue
+            figure = f"{scorer}/{name}{of_epochs}"
+            found[figure] = value
+            if name in ("accuracy", "mean") and not of_epochs:
+                means[figure] = (scorer, f"{as_text(score.get('scorer'))}/{scorer}")
+    return found, means
 
 
 def _limit(evaluation: Mapping[str, object]) -> int | None:
-    return as_count(member(evaluation, "config", "limit")) or None
+    return as_count(member(evaluation, "config", "limit"), below=ORDERED_BELOW) or None
 
 
 def _unknown_limit(evaluation: Mapping[str, object]) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """The files of a log: one, or those of a zip archive, which are read in memory and never unpacked."""
 
+import lzma
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -23,7 +25,11 @@ _FREE_BYTES = 64 * 1024 * 1024
 # zipfile of Python before 3.14 does not know this method, which newer logs of Inspect have.
 _ZSTD_METHOD = 93
 _LOCAL_HEADER_BYTES = 30
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ZstdError, OSError)
+# zipfile lets through what its parts raise: a place before the file, an extra field that is cut.
+_BROKEN = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, ZstdError, struct.error),
+    *(EOFError, IndexError, ValueError, NotImplementedError, RuntimeError, OSError),
+)
 
 
 class LogFiles:

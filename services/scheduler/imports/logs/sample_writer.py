@@ -18,6 +18,8 @@ from services.scheduler.suites.rendering.sample import (
 
 PART_SAMPLES = 1000
 PART_BYTES = 1024 * 1024
+# What an answer takes without its texts, and each of its numbers.
+_ANSWER_BYTES, _NUMBER_BYTES = 64, 16
 
 # Takes the index of a task, and some of its samples in order.
 Store = Callable[[int, Sequence[LoggedSample]], None]
@@ -47,15 +49,23 @@ class SampleWriter:
         self._name = self._version = ""
         self._count = 0
         self._answer_counts: list[int] = []
+        self._answers = 0
+        self._sums: dict[str, tuple[float, int]] = {}
 
     @property
     def answer_counts(self) -> tuple[int, ...]:
         """Of all samples so far."""
         return tuple(self._answer_counts)
 
+    @property
+    def means(self) -> Mapping[str, float]:
+        """The mean of each metric of the task: over its samples, of the means over their answers."""
+        return {metric: total / count for metric, (total, count) in self._sums.items()}
+
     def begin(self, task: str, version: str) -> None:
         self._task_index += 1
         self._name, self._version, self._count = task, version, 0
+        self._sums = {}
 
     def add(self, row: LoggedRow, answers: Sequence[LoggedAnswer]) -> None:
         sample = self._sample(row)
@@ -71,13 +81,25 @@ class SampleWriter:
         self._held_bytes += size
         self._count += 1
         self._answer_counts.append(len(answers))
-        if len(self._answer_counts) > self._most:
-            raise LogProblem(f"It has more than {self._most:,} samples. Import a part.")
+        self._answers += len(answers)
+        if self._answers > self._most:
+            raise LogProblem(f"It has more than {self._most:,} answers. Import a part.")
+        self._add_scores(answers)
 
     def end(self) -> int:
         """The number of samples of the task."""
         self._flush()
         return self._count
+
+    def _add_scores(self, answers: Sequence[LoggedAnswer]) -> None:
+        by_metric: dict[str, list[float]] = {}
+        for answer in answers:
+            for metric, score in answer.scores.items():
+                if not isinstance(score, tuple):
+                    by_metric.setdefault(metric, []).append(score)
+        for metric, scores in by_metric.items():
+            total, count = self._sums.get(metric, (0.0, 0))
+            self._sums[metric] = (total + sum(scores) / len(scores), count + 1)
 
     def _flush(self) -> None:
         if self._held:
@@ -106,13 +128,14 @@ class SampleWriter:
 
 
 def _size(answer: LoggedAnswer) -> int:
-    texts = (answer.failure, answer.prediction, *_texts(answer))
-    return sum(len(text.encode()) for text in texts)
+    texts = (answer.failure, answer.prediction, *_texts(answer), *answer.scores)
+    numbers = len(answer.scores) + (len(answer.answer.choices) if answer.answer else 0)
+    return sum(len(text.encode()) for text in texts) + _ANSWER_BYTES + numbers * _NUMBER_BYTES
 
 
 def _texts(answer: LoggedAnswer) -> tuple[str, ...]:
     said = answer.answer
-    return () if said is None else (said.text, said.reasoning, said.body_json)
+    return () if said is None else (said.text, said.reasoning, said.finish_reason, said.body_json)
 
 
 def _as_json(messages: Sequence[ChatMessage]) -> str:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from services.scheduler.imports.logs.document import ORDERED_BELOW, as_count, as_number
+
 # No tool has our digests of definitions and rules, or says how its server was started.
 NEVER_KNOWN = (
     "definition",
@@ -28,6 +30,21 @@ SHOTS = "shots"
 LIMIT = "limit"
 PROMPT_FORM = "prompt form"
 AGENT = "agent"
+
+
+def told_numbers(told: Mapping[str, object], names: Mapping[str, str]) -> dict[str, object]:
+    """Numbers of the requests by the names of conditions: `names` by those of the log.
+
+    What no order can have is left out, and so unknown.
+    """
+    found: dict[str, object] = {}
+    for name, ours in names.items():
+        number = as_number(told.get(name))
+        if number is None or (ours == "max_tokens" and not as_count(number, below=ORDERED_BELOW)):
+            continue
+        is_whole = ours not in ("temperature", "top_p") and number == int(number)
+        found[ours] = int(number) if is_whole or ours == "max_tokens" else number
+    return found
 
 
 def unknown_conditions(request: Mapping[str, object], *, is_generated: bool) -> tuple[str, ...]:

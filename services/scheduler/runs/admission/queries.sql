@@ -112,7 +112,8 @@ CROSS JOIN LATERAL (
     FROM runs
     WHERE runs.benchmark = wanted.benchmark AND runs.model = wanted.model
         -- A run with reused answers asked only a part, so its speed misleads. A retried one asked all of it in all of its epochs.
-        AND state = 'completed' AND total > 0 AND reused_answers = 0
+        -- An imported one, without a pool, asked nothing.
+        AND state = 'completed' AND total > 0 AND reused_answers = 0 AND pool <> ''
     ORDER BY finished_at DESC
     -- Recent speeds count, since servers and models change, and one run alone may be chance.
     LIMIT 5
@@ -135,7 +136,8 @@ CROSS JOIN LATERAL (
             (SELECT jsonb_object_agg(task, sample_count) FROM run_tasks WHERE run_tasks.run_id = runs.run_id), '{}'
         ) AS samples
     FROM runs
-    WHERE runs.benchmark = wanted.benchmark AND state = 'completed' AND total > 0
+    -- An imported run, without a pool, has the rows that its log has.
+    WHERE runs.benchmark = wanted.benchmark AND state = 'completed' AND total > 0 AND pool <> ''
     ORDER BY created_at DESC
     -- Enough that one of them was without a limit, and few enough for each look at the queue.
     LIMIT 20

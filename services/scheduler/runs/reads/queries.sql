@@ -60,7 +60,8 @@ WITH latest AS (
             true AS is_of_model, ordered, total, final_counts, scoring_method, reused_answers, started_at,
             finished_at
         FROM runs
-        WHERE state = 'completed' AND benchmark = :benchmark AND model = :model
+        -- An imported run has no pool: its tokens are what another tool counted, if any.
+        WHERE state = 'completed' AND benchmark = :benchmark AND model = :model AND pool <> ''
         ORDER BY finished_at DESC
         LIMIT 100
     )
@@ -68,7 +69,7 @@ WITH latest AS (
     (
         SELECT false, ordered, total, final_counts, scoring_method, reused_answers, started_at, finished_at
         FROM runs
-        WHERE state = 'completed' AND benchmark = :benchmark
+        WHERE state = 'completed' AND benchmark = :benchmark AND pool <> ''
         ORDER BY created_at DESC
         LIMIT 100
     )

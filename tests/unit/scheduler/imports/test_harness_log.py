@@ -157,7 +157,7 @@ def test_a_figure_that_is_not_of_the_samples_has_a_note() -> None:
         "samples_qa_2026-01-01T00-00-00.000000.jsonl": lines(choice_line(0, 1.0)),
     }
     run, _ = read(files)
-    assert run.notes == ("acc,none of qa is 0.5 in the log; the mean of its samples is 1.",)
+    assert run.notes[0] == "acc,none of qa is 0.5 in the log; the mean of its samples is 1."
 
 
 def test_chats_are_read_as_messages() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from services.scheduler.imports.logged_run import ReadLimits
 from tests.fakes.imports.read_logs import checked, lines, packed, problem_of, read
-from tests.unit.scheduler.imports.test_harness_log import text_line
+from tests.unit.scheduler.imports.test_harness_log import choice_line, text_line
 
 
 def sample_file(line: bytes) -> bytes:
@@ -32,10 +32,10 @@ def test_bytes_of_all_files_are_bounded_whatever_they_declare() -> None:
     assert "more than 5,000 bytes" in log.problem
 
 
-def test_samples_are_bounded() -> None:
+def test_answers_are_bounded() -> None:
     content = packed({"samples_qa.jsonl": lines(*(text_line(doc, "none", 1.0) for doc in range(11)))})
     log, _ = checked(content, limits=ReadLimits(10_000_000, 50_000_000, 10), model="hf/m")
-    assert log.problem == "It has more than 10 samples. Import a part."
+    assert log.problem == "It has more than 10 answers. Import a part."
 
 
 def test_bytes_as_sent_are_bounded() -> None:
@@ -81,6 +81,49 @@ def test_what_cannot_be_stored_is_replaced() -> None:
     assert sample.sample.target.texts == ("\ufffd",)
     [answer] = sample.answers
     assert dict(answer.scores) == {"third": 1.0}
+
+
+def test_numbers_that_no_order_has_are_unknown() -> None:
+    line = text_line(0, "none", 1.0)
+    line["arguments"] = [["q", {"max_gen_toks": 1e12, "temperature": "0.5", "top_k": 2**40}]]
+    run, _ = read(sample_file(lines(line).encode()), model="hf/m")
+    [task] = run.tasks
+    assert json.loads(task.request_json) == {"temperature": 0.5, "top_k": 2**40}
+    assert "max_tokens" in task.unknown
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_archives_with_any_byte_changed_are_refused_or_read(method: int) -> None:
+    packed_anew = BytesIO()
+    with zipfile.ZipFile(packed_anew, "w", method) as archive:
+        archive.writestr("samples_qa.jsonl", lines(text_line(0, "none", 1.0)))
+    content = packed_anew.getvalue()
+    for at in range(len(content)):
+        log, samples = checked(content[:at] + b"\xff" + content[at + 1 :], model="hf/m")
+        assert log.problem.endswith(".") or samples
+
+
+def test_scores_of_several_kinds_are_taken_as_numbers() -> None:
+    pair = {**text_line(0, "none", 1.0), "f1": [1, 0]}
+    number = {**text_line(1, "none", 1.0), "f1": 0.5}
+    run, [first, second] = read({"samples_qa.jsonl": lines(pair, number)}, model="hf/m")
+    assert [(metric.name, metric.aggregation) for metric in run.tasks[0].metrics][1] == ("f1", "mean")
+    assert ("f1" in first.answers[0].scores, second.answers[0].scores["f1"]) == (False, 0.5)
+
+
+def test_two_texts_of_digits_are_no_pair_of_numbers() -> None:
+    line = {**text_line(0, "none", 1.0), "bleu": ["5", "7"]}
+    _, [sample] = read({"samples_qa.jsonl": lines(line)}, model="hf/m")
+    assert dict(sample.answers[0].scores) == {"exact_match": 1.0}
+
+
+def test_a_choice_without_a_weight_keeps_its_place() -> None:
+    weights = [["-Infinity", "False"], ["-1.25", "True"]]
+    line = choice_line(0, 1.0, filtered_resps=weights, resps=[[each] for each in weights])
+    _, [sample] = read({"samples_qa.jsonl": lines(line)}, model="hf/m")
+    [answer] = sample.answers
+    assert answer.answer is not None
+    assert (answer.prediction, answer.answer.choices) == ("no", ())
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_an_error_of_a_sample_is_a_failure() -> None:
     document = {**HEADER, "status": "error", "samples": [broken]}
     run, [sample] = read(json.dumps(document).encode(), "quiz.json")
     assert (sample.answers[0].answer, sample.answers[0].failure) == (None, "no room")
-    assert run.notes == ("The evaluation ended as error.",)
+    assert run.notes[0] == "The evaluation ended as error."
 
 
 def test_members_that_are_compressed_by_zstd_are_read() -> None:
