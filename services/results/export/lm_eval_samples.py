@@ -49,8 +49,11 @@ def sample_lines(listed: ListedOutcome, scoring: CompiledScoring) -> list[Mappin
         return [{**shared, **_responses([[one] for one in responses], responses, "none"), **scores}]
     pipelines = scoring.filters or (FilterPipeline(),)
     lines: list[Mapping[str, object]] = []
-    for pipeline in pipelines:
-        filtered = [_prediction(pipeline, result.text, listed.sample.target.choice_texts)]
+    # What another tool read from an answer cannot be read again. Of several filters the first is kept.
+    logged = (listed.scored.prediction or UNREADABLE) if listed.task.scoring.is_logged else ""
+    for number, pipeline in enumerate(pipelines):
+        read = "" if number else logged
+        filtered = [read or _prediction(pipeline, result.text, listed.sample.target.choice_texts)]
         scores = _scores(listed, suffix=f",{pipeline.name}" if len(pipelines) > 1 else "")
         lines.append({**shared, **_responses([[result.text]], filtered, pipeline.name), **scores})
     return lines

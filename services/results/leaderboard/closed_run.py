@@ -7,7 +7,7 @@ from datetime import datetime
 from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, RunState
 from proctor.values.scoring import benchmark_group
 from services.results.leaderboard.conditions import EvaluationConditions, conditions_of
-from services.results.runs.conditions import LIMIT, EvaluatedRun
+from services.results.runs.conditions import IMPORTED_FROM, LIMIT, NONE, EvaluatedRun
 from services.results.statistics.figure import Figure
 from services.results.statistics.metric_names import SCORE
 from services.results.summaries.run_summary import GroupSummary, RunSummary
@@ -61,6 +61,11 @@ class BenchmarkResult:
     def is_whole(self) -> bool:
         """Whether it is ranked without being asked for."""
         return not self.conditions.flaws and not self.failing_tasks
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether another tool asked and scored."""
+        return self.conditions.value(IMPORTED_FROM) != NONE
 
     @property
     def is_limited(self) -> bool:

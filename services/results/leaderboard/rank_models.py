@@ -100,11 +100,25 @@ class RankModels:
     async def _metric(self, query: LeaderboardQuery) -> str | None:
         """None where the benchmark has no completed runs."""
         metrics = await self.leaderboard.metrics(query.benchmark, query.project_id)
-        newest = await self.leaderboard.newest_run(query.benchmark)
-        metric = metric_named(query.metric, metrics, newest.result.headline if newest else SCORE)
+        metric = metric_named(query.metric, metrics, await self._headline(query))
         if metrics and metric is None:
             raise UnknownMetric(metric=query.metric or HEADLINE, supported=", ".join(metrics))
         return metric
+
+    async def _headline(self, query: LeaderboardQuery) -> str:
+        """That of the newest run. A log may have any metric: it chooses only where nothing else is there."""
+        newest = (
+            await self.leaderboard.closed_run(query.like_run_id)
+            if query.like_run_id
+            else await self.leaderboard.newest_run(query.benchmark)
+        )
+        if newest is None:
+            return SCORE
+        if newest.result.is_imported and not query.like_run_id:
+            found = await self.leaderboard.candidates(query.benchmark, SCORE, None, is_best=False)
+            own = [one.run for one in found if not one.run.result.is_imported]
+            newest = max(own, key=lambda run: run.closed_at, default=newest)
+        return newest.result.headline
 
     async def _entries(
         self, ranked: Sequence[Candidate], max_entries: int

@@ -166,8 +166,11 @@ def _scorable(outcomes: Sequence[ListedOutcome], *, needs_target: bool) -> Mappi
 
 
 def _overridden(plan: RunPlan, index: int, other: ScoringOverride) -> TaskScoring:
-    # Of an imported run too it is our scoring, beside that of the log.
-    scoring = replace(plan.tasks[index].scoring, is_logged=False)
+    scoring = plan.tasks[index].scoring
+    if scoring.is_logged:
+        # It is our scoring, beside that of the log, also where only the figure of the log is a mean.
+        ours = tuple(replace(use, aggregation="") for use in scoring.metrics)
+        scoring = replace(scoring, metrics=ours, is_logged=False)
     if other.metrics:
         metrics = tuple(_full_name(scoring, use) for use in other.metrics)
         # Named metrics take the place of the task's code.

@@ -113,6 +113,7 @@ def _rules(scoring: TaskScoring) -> object:
 
 
 # Conditions that leaderboards and other conditions name.
+IMPORTED_FROM = "imported from"
 SUITE_VERSION = "suite version"
 DEFINITION = "definition"
 METRICS = "metric"
@@ -123,7 +124,7 @@ MISSING_TASKS = "missing tasks"
 
 CONDITIONS: Sequence[Condition] = (
     Condition(
-        "imported from",
+        IMPORTED_FROM,
         "Tool whose log the answers and scores are from",
         lambda one: one.task.provenance.logged_by or NONE,
         usual=(NONE,),

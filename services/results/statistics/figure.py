@@ -92,7 +92,9 @@ def _figure(name: str, columns: SampleScores | PairColumns, average: str, label_
     else:
         # pass@k is a metric of right and wrong whose estimates may lie between.
         figure = _mean_figure(columns, is_share=is_right_or_wrong(name) and columns.is_whole)
-    return within_bounds(replace(figure, is_fraction=unit_of(name) is Unit.SHARE))
+    # A log may have percents where ours is a share.
+    is_fraction = unit_of(name) is Unit.SHARE and 0 <= (figure.mean or 0.0) <= 1
+    return within_bounds(replace(figure, is_fraction=is_fraction))
 
 
 def only_finite(figure: Figure) -> Figure:

@@ -225,6 +225,8 @@ class TaskColumns:
             if isinstance(column, _MeanColumn)
             and not column.scored.metric.coded
             and is_right_or_wrong(column.scored.key)
+            # A log may have a share where ours is right or wrong.
+            and column.sums.is_whole
         ]
         # Reversed, so that the first metric of a filter is the one that stays.
         first = {column.scored.pipeline.name: column for column in reversed(judged)}

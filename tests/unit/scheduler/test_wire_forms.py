@@ -66,7 +66,10 @@ def test_order_is_stored_under_the_names_of_its_fields() -> None:
 
 def test_one_of_many_runs_is_reported_without_what_may_be_long() -> None:
     order = replace(
-        FULL, tasks=("x" * 1000,) * 1000, params=GenerationParams(provider_params={"x": "y" * 10**6})
+        FULL,
+        tasks=("x" * 1000,) * 1000,
+        row_rollouts=(1, 2) * 10**5,
+        params=GenerationParams(provider_params={"x": "y" * 10**6}),
     )
     run = Run(
         RunId("a"), order, "ann", "local", ScoringMethod.GENERATE, datetime(2026, 11, 20, tzinfo=UTC),

@@ -15,3 +15,13 @@ def test_an_answer_whose_pattern_is_too_slow_by_now_ends_no_export() -> None:
     listed = ListedOutcome(task, choice_sample(0), scored("run", said(0, "ab" * 60)))
     [line] = sample_lines(listed, compile_scoring(task.scoring))
     assert (line["resps"], line["filtered_resps"]) == ([["ab" * 60]], [UNREADABLE])
+
+
+def test_what_another_tool_read_from_an_answer_is_written_as_it_came() -> None:
+    task = replace(plan_of([1]).tasks[0], scoring=replace(TEXT_SCORING, is_logged=True))
+    recorded = replace(scored("run", said(0, "It is 5.")), prediction="5")
+    listed = ListedOutcome(task, choice_sample(0), recorded)
+    [line] = sample_lines(listed, compile_scoring(task.scoring))
+    assert (line["resps"], line["filtered_resps"]) == ([["It is 5."]], ["5"])
+    listed = replace(listed, scored=replace(recorded, prediction=""))
+    assert sample_lines(listed, compile_scoring(task.scoring))[0]["filtered_resps"] == [UNREADABLE]

@@ -21,9 +21,10 @@ from services.results.leaderboard.leaderboard import (
     untested,
 )
 from services.results.leaderboard.rank_models import LeaderboardQuery
+from services.results.runs.conditions import IMPORTED_FROM
 from services.results.statistics.metric_names import UnknownMetric
 from services.results.statistics.paired.difference_estimate import LEVEL, holm
-from tests.fakes.results.closed_runs import BENCHMARK, ClosedRuns, benchmark_figure
+from tests.fakes.results.closed_runs import BENCHMARK, WHOLE, ClosedRuns, benchmark_figure
 
 QUERY = LeaderboardQuery(BENCHMARK)
 
@@ -258,6 +259,25 @@ async def test_a_metric_goes_by_its_word_or_its_name_and_an_unknown_one_is_refus
     with pytest.raises(UnknownMetric) as refused:
         await runs.rank_models.rank(replace(QUERY, metric="acc"))
     assert refused.value.facts == {"metric": "acc", "supported": "exact_match,strict, score"}
+
+
+async def test_a_log_does_not_choose_the_metric_of_a_leaderboard_with_own_runs() -> None:
+    runs = ClosedRuns()
+    runs.add("p/own", 0.5, metrics=("acc", "score"))
+    theirs = runs.add(
+        "p/theirs", 0.9, WHOLE.with_values({IMPORTED_FROM: "inspect"}), metrics=("match", "score")
+    )
+    leaderboard = await runs.rank_models.rank(QUERY)
+    assert (leaderboard.metric, [one.model for one in leaderboard.entries]) == ("acc", ["p/own"])
+    leaderboard = await runs.rank_models.rank(replace(QUERY, like_run_id=theirs.run_id))
+    assert (leaderboard.metric, [one.model for one in leaderboard.entries]) == ("match", ["p/theirs"])
+
+
+async def test_a_benchmark_of_logs_alone_has_their_metric() -> None:
+    runs = ClosedRuns()
+    runs.add("p/theirs", 0.9, WHOLE.with_values({IMPORTED_FROM: "inspect"}), metrics=("match", "score"))
+    leaderboard = await runs.rank_models.rank(QUERY)
+    assert (leaderboard.metric, [one.model for one in leaderboard.unranked]) == ("match", ["p/theirs"])
 
 
 async def test_baselines_are_those_of_the_newest_run_that_has_them() -> None:

@@ -96,6 +96,14 @@ def test_scores_in_per_cent_that_happen_to_be_0_are_not_right_or_wrong() -> None
     assert figure.interval_method == "student-t"
 
 
+def test_a_share_in_percent_is_not_cut_at_1() -> None:
+    figure = figure_of("acc", ScoreColumns(np.array([55.0, 57.0, 60.0])))
+    assert figure.mean is not None
+    assert figure.ci_low is not None
+    assert figure.ci_high is not None
+    assert figure.ci_low < figure.mean < figure.ci_high
+
+
 @pytest.mark.parametrize("metric", ["acc", "squad_f1", "mc2", "reward", "pass@4", "squad_f1,strict"])
 def test_the_interval_of_a_share_lies_within_0_and_1(metric: str) -> None:
     figure = figure_of(metric, ScoreColumns(scores(1.0, 1.0, 0.9)))

@@ -56,6 +56,12 @@ def figures(scoring: CompiledScoring, target: ScoringTarget, *samples: list[str]
     return columns.figures(has_rollouts=len(samples[0]) > 1, clusters=None)
 
 
+def test_answers_that_are_partly_right_have_no_pass_at_k() -> None:
+    columns = TaskColumns(task("exact_match"))
+    columns.add_rows([(0, 0, {"exact_match": 0.5}), (0, 1, {"exact_match": 1.0})])
+    assert list(columns.figures(has_rollouts=True, clusters=None)) == ["exact_match"]
+
+
 @pytest.mark.parametrize(("rollouts", "sizes"), [(1, [1]), (2, [1, 2]), (4, [1, 2, 4]), (6, [1, 2, 4, 6])])
 def test_pass_sizes_are_powers_of_two_and_the_rollouts(rollouts: int, sizes: list[int]) -> None:
     assert pass_sizes(rollouts) == sizes
