@@ -77,9 +77,17 @@ def _json_form(scale: Scale) -> str:
 
 def _choices(scale: Scale) -> str:
     labels = [*scale.labels]
-    numbers = [label for label in labels if label.isdigit()]
-    hint = f" ({labels[0]} is the worst, {labels[-1]} the best)" if len(numbers) == len(labels) else ""
-    return f"{', '.join(labels[:-1])} or {labels[-1]}{hint}"
+    return f"{', '.join(labels[:-1])} or {labels[-1]}{_ends(scale)}"
+
+
+def _ends(scale: Scale) -> str:
+    """Which of the numbers is the best, where scores rise or fall all along the scale."""
+    labels, scores = [*scale.labels], [*scale.labels.values()]
+    rises, falls = scores == sorted(scores), scores == sorted(scores, reverse=True)
+    if rises == falls or not all(label.isdigit() for label in labels):
+        return ""
+    worst, best = (labels[0], labels[-1]) if rises else (labels[-1], labels[0])
+    return f" ({worst} is the worst, {best} the best)"
 
 
 def verdict_schema(scale: Scale) -> Mapping[str, object]:

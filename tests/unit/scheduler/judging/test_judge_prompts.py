@@ -110,6 +110,21 @@ def test_a_rubric_asks_its_questions_and_for_a_label_each() -> None:
 
 
 @pytest.mark.parametrize(
+    ("scale", "choices"),
+    [
+        ("1-3", "1, 2 or 3 (1 is the worst, 3 the best)"),
+        ("labels:1=1,2=0.5,3=0", "1, 2 or 3 (3 is the worst, 1 the best)"),
+        ("labels:1=0,2=1,3=0", "1, 2 or 3"),
+        ("labels:1=1,2=1", "1 or 2"),
+        ("yes-no", "yes or no"),
+    ],
+)
+def test_the_best_of_numbers_is_the_one_with_the_highest_score(scale: str, choices: str) -> None:
+    text = PROMPTS.read(OWN).render({"answer": "No."}, read_scale(scale))
+    assert text.endswith(f"where LABEL is {choices}.")
+
+
+@pytest.mark.parametrize(
     ("document", "problem"),
     [
         ("", "^the file is empty"),
