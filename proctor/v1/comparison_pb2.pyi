@@ -645,7 +645,7 @@ class SizedTask(_message.Message):
 
     @_builtins.property
     def sizes(self) -> _containers.RepeatedCompositeFieldContainer[Global___PlannedSize]:
-        """By rollouts, ascending; empty where the stored comparison has no error."""
+        """By rollouts, ascending, without those of more than 10^12 rows; empty where the stored comparison has no error."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """How many rows and rollouts show a difference, from the spread of a stored comparison (Miller 2024)."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from services.results.statistics.paired.difference_estimate import (
@@ -10,6 +10,9 @@ from services.results.statistics.paired.difference_estimate import (
     DifferenceEstimate,
     t_quantile,
 )
+
+# More rows than any benchmark has: beyond, a size is no plan.
+MAX_ROWS = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,30 +35,44 @@ class PlannedSize:
 def planned_sizes(estimate: DifferenceEstimate, goal: SizeGoal, max_rollouts: int) -> Iterator[PlannedSize]:
     """By rollouts: 1 and the powers of two up to `max_rollouts`.
 
+    Sizes of more than `MAX_ROWS` are left out.
+
     Where a stored run has one rollout its share of the spread is unknown: one size, for as many as there are.
 
     The variance of the mean difference of n rows is (ω² + σ² / K) / n: ω² between samples, σ² within a
     sample of both models together, K rollouts (Miller 2024, "Adding error bars to evals", 5). Rows beyond
     those of the benchmark are more of the same kind.
     """
+    for rollouts, variance in _variances(estimate, max_rollouts):
+        rows = _rows(variance * estimate.pairs, goal)
+        if rows is not None:
+            yield PlannedSize(rollouts, rows)
+
+
+def _variances(estimate: DifferenceEstimate, max_rollouts: int) -> Sequence[tuple[int | None, float]]:
+    """Of the mean difference, with its rollouts."""
     if not estimate.stderr or not estimate.pairs:
-        return
+        return []
     if estimate.noise is None:
-        yield PlannedSize(None, _rows(estimate.stderr**2 * estimate.pairs, goal))
-        return
-    between = max(0.0, estimate.stderr**2 - estimate.noise.stderr**2)
-    for power in range(max_rollouts.bit_length()):
-        variance = between + estimate.noise.of_single**2 / 2**power
-        yield PlannedSize(2**power, _rows(variance * estimate.pairs, goal))
+        return [(None, estimate.stderr**2)]
+    between, within = estimate.stderr**2 - estimate.noise.stderr**2, estimate.noise.of_single**2
+    counts = [2**power for power in range(max_rollouts.bit_length())]
+    return [(rollouts, max(0.0, between) + within / rollouts) for rollouts in counts]
 
 
-def _rows(variance_of_row: float, goal: SizeGoal) -> int:
-    """n = (t(1 - α / 2) + t(power))² variance / difference², with n - 1 degrees of freedom."""
+def _rows(variance_of_row: float, goal: SizeGoal) -> int | None:
+    """n = (t(1 - α / 2) + t(power))² variance / difference², with n - 1 degrees of freedom.
+
+    None for more than `MAX_ROWS`.
+    """
 
     def needed(degrees: float) -> float:
         quantiles = t_quantile(degrees, 1 - goal.alpha / 2) + t_quantile(degrees, goal.power)
         return quantiles**2 * variance_of_row / goal.difference**2
 
+    # The square of a tiny difference is 0.
+    if goal.difference**2 * MAX_ROWS <= variance_of_row:
+        return None
     rows = max(2, math.ceil(needed(math.inf)))
     # Two or three more, and some dozens at sizes of a few rows.
     while needed(rows - 1) > rows:

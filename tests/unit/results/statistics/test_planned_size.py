@@ -88,6 +88,13 @@ def test_rows_are_those_of_a_power_analysis(wanted: float, alpha: float, power: 
     assert size.rows == pytest.approx(reference, abs=2.5)
 
 
+@pytest.mark.parametrize("wanted", [1e-8, 1e-170, 5e-324, 0.0])
+def test_a_difference_that_no_benchmark_shows_has_no_size(wanted: float) -> None:
+    assert not list(planned_sizes(DifferenceEstimate(pairs=400, stderr=0.025), SizeGoal(wanted), 16))
+    noisy = DifferenceEstimate(pairs=400, stderr=0.025, noise=RolloutNoise(0.01, 0.02))
+    assert not list(planned_sizes(noisy, SizeGoal(wanted), 16))
+
+
 def test_rollouts_take_the_place_of_rows_until_rows_differ_more_than_rollouts() -> None:
     estimate = compared(np.random.default_rng(5), 5_000, 8)
     sizes = list(planned_sizes(estimate, SizeGoal(0.01), 20))
