@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 
 from proctor.v1.answer_service_pb2 import MarkAnswersRequest
 from proctor.v1.batch_service_pb2 import CreateBatchRequest
-from proctor.v1.comparison_service_pb2 import CompareRunsRequest
+from proctor.v1.comparison_service_pb2 import CompareRunsRequest, PlanSizeRequest
 from proctor.v1.dataset_service_pb2 import UploadDatasetRequest
 from proctor.v1.file_service_pb2 import UploadFileRequest
 from proctor.v1.import_service_pb2 import ImportRunRequest
@@ -22,7 +22,9 @@ from services.gateway.api.suites.schemas import without_version
 
 # Takes the request and its caller.
 Amend = Callable[[bytes, Caller], bytes]
-NamesBenchmark = CompareRunsRequest | GetLeaderboardRequest | ListHistoryRequest | ListRunsRequest
+NamesBenchmark = (
+    CompareRunsRequest | GetLeaderboardRequest | ListHistoryRequest | ListRunsRequest | PlanSizeRequest
+)
 
 
 def unchanged(request: bytes, caller: Caller) -> bytes:  # noqa: ARG001  # an Amend
@@ -76,6 +78,7 @@ AMENDMENTS: dict[str, Amend] = {
     "ImportRun": _with_user(ImportRunRequest, "header"),
     "UploadTasks": _with_user(UploadTasksRequest, "header"),
     "CompareRuns": _without_version(CompareRunsRequest),
+    "PlanSize": _without_version(PlanSizeRequest),
     "GetLeaderboard": _without_version(GetLeaderboardRequest),
     "ListHistory": _without_version(ListHistoryRequest),
     "ListRuns": _without_version(ListRunsRequest),
