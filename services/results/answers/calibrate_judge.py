@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 import numpy as np
 
@@ -50,9 +51,16 @@ class CalibrateJudge:
         """Raises RecordNotFound, NoJudgingRun."""
         plan = (await self.records.get(run_id)).plan
         metric = _verdict_metric(plan)
-        # The judged run is the benchmark of a judging run.
-        verdicts = await self.marks.verdicts(run_id, plan.facts.benchmark, metric)
+        verdicts = await self.marks.verdicts(run_id, _judged_run(plan), metric)
         return await asyncio.to_thread(_calibrated, verdicts)
+
+
+def _judged_run(plan: RunPlan) -> str:
+    """The benchmark of a judging run; suites and data sets may have the metric of verdicts too."""
+    try:
+        return str(UUID(plan.facts.benchmark))
+    except ValueError as error:
+        raise NoJudgingRun(run_id=plan.run_id) from error
 
 
 def _verdict_metric(plan: RunPlan) -> str:

@@ -30,9 +30,9 @@ async def harness() -> AsyncIterator[ResultsHarness]:
         yield made
 
 
-async def judging_run(harness: ResultsHarness, judged: RunPlan) -> RunPlan:
+async def judging_run(harness: ResultsHarness, benchmark: str, row_id: str = "{}.0") -> RunPlan:
     samples = [
-        replace(one, row_id=f"{at}.0")
+        replace(one, row_id=row_id.format(at))
         for at, one in enumerate(rows_of([f"judge {at}" for at in range(COUNT)]))
     ]
     plan = plan_of([COUNT], [await harness.store(samples)])
@@ -40,7 +40,7 @@ async def judging_run(harness: ResultsHarness, judged: RunPlan) -> RunPlan:
     task = replace(
         plan.tasks[0], task="correctness", scoring=TaskScoring(OutputType.GENERATE_UNTIL, (metric,))
     )
-    plan = replace(plan, tasks=(task,), facts=RunFacts(judged.run_id, model="p/judge"))
+    plan = replace(plan, tasks=(task,), facts=RunFacts(benchmark, model="p/judge"))
     await harness.open(plan)
     verdicts = ["Verdict: yes" if yes else "Verdict: no" for yes in SAYS_YES[:-1]]
     await harness.send(batch(plan.run_id, [said(at, text) for at, text in enumerate([*verdicts, "?"])]))
@@ -66,7 +66,7 @@ async def test_marks_correct_the_figure_of_a_judge(harness: ResultsHarness) -> N
     judged = await answered_run(
         harness, rows_of([f"q{at}" for at in range(COUNT)], "judged"), [said(at, "a") for at in range(COUNT)]
     )
-    judging = await judging_run(harness, judged)
+    judging = await judging_run(harness, judged.run_id)
     request = answer_pb2.CalibrateJudgeRequest(run_id=judging.run_id)
     raw = (await harness.answers.CalibrateJudge(request)).figure
     assert (raw.samples, raw.marks, raw.HasField("mean")) == (COUNT - 1, 0, False)
@@ -87,3 +87,11 @@ async def test_marks_correct_the_figure_of_a_judge(harness: ResultsHarness) -> N
         "INVALID_PARAMETER",
         f"Run {judged.run_id} has no verdicts on single answers: name a judging run.",
     )
+
+
+async def test_a_run_over_a_suite_with_the_metric_of_verdicts_is_no_judging_run(
+    harness: ResultsHarness,
+) -> None:
+    run = await judging_run(harness, "quiz", "row {}")
+    request = answer_pb2.CalibrateJudgeRequest(run_id=run.run_id)
+    assert (await refusal_of(harness.answers.CalibrateJudge(request)))[0] == "INVALID_PARAMETER"
