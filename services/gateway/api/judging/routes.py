@@ -186,9 +186,8 @@ async def judging_runs(
     # A suite may be called as the run is.
     runs = [run for run in found.runs if run.order.judge.run_id == run_id]
     summaries = await asyncio.gather(*(results.summary(run.run_id) for run in runs))
-    calibrated = await asyncio.gather(
-        *(_calibrated(results, *each) for each in zip(runs, summaries, strict=True))
-    )
+    # One at a time: each reads all verdicts of its run.
+    calibrated = [await _calibrated(results, *each) for each in zip(runs, summaries, strict=True)]
     shown = [judging_run_shown(*each) for each in zip(runs, summaries, calibrated, strict=True)]
     return shown, found.total
 
