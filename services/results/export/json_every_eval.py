@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from proctor.values.metrics.names import unit_of
+from proctor.values.metrics.names import metric_of
 from proctor.values.names.model_name import split_model
 from proctor.values.outcome import Answer, Failure
 from services.results.export.exported_run import ExportedRun
@@ -84,7 +84,8 @@ def _document(run: ExportedRun) -> Mapping[str, object]:
 
 
 def _result(task: TaskSummary, metric: str, figure: Figure) -> Mapping[str, object]:
-    unit = unit_of(metric)
+    known = metric_of(metric)
+    unit = known.unit if known else None
     bounds = {"min_score": unit.low, "max_score": unit.high} if unit else {}
     return {
         "evaluation_result_id": f"{task.task}/{metric}",
@@ -98,7 +99,7 @@ def _result(task: TaskSummary, metric: str, figure: Figure) -> Mapping[str, obje
             "metric_id": metric,
             "metric_name": metric,
             **({"metric_unit": unit.in_words} if unit else {}),
-            "lower_is_better": False,
+            "lower_is_better": known is not None and not known.higher_is_better,
             "score_type": "continuous",
             **{name: bound for name, bound in bounds.items() if bound is not None},
         },

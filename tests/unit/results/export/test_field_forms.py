@@ -50,6 +50,20 @@ def test_every_eval_ever_has_a_result_for_each_figure() -> None:
     assert details["uncertainty"]["confidence_interval"]["lower"] == 0.4
 
 
+def test_every_eval_ever_says_of_which_figures_less_is_better() -> None:
+    run = exported()
+    [task] = run.summary.tasks
+    figures = {"bleu": Figure(30.0), "ter,strict": Figure(61.0), "of_code": Figure(1.0)}
+    summary = replace(run.summary, tasks=(replace(task, figures=figures),))
+    document = json.loads(EVERY_EVAL.open(replace(run, figures=summary)).begin())
+    configs = [result["metric_config"] for result in document["evaluation_results"]]
+    assert {one["metric_id"]: one["lower_is_better"] for one in configs} == {
+        "bleu": False,
+        "ter,strict": True,
+        "of_code": False,
+    }
+
+
 def test_lines_of_every_eval_ever_are_read_again() -> None:
     """A failure has no line."""
     run = exported()
