@@ -57,6 +57,10 @@ class JudgeOptions:
     reuse_answers: Annotated[
         bool, typer.Option("--reuse-answers", help="Use stored verdicts of earlier runs.")
     ] = False
+    stream_answers: Annotated[
+        bool,
+        typer.Option("--stream-answers", help="Stream answers over HTTP: times each first token, costs CPU."),
+    ] = False
     base_url: Annotated[
         str, typer.Option(help="Send requests to this server; an operator has to allow it.")
     ] = ""
@@ -93,6 +97,7 @@ def _order(run_id: str, options: JudgeOptions) -> run_pb2.RunOrder:
         params=unless_empty(params),
         max_cost=options.max_cost,
         reuse_answers=options.reuse_answers,
+        stream_answers=options.stream_answers,
     )
 
 

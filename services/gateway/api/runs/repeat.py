@@ -62,8 +62,7 @@ def repeating_body(run: run_pb2.Run) -> dict[str, Any]:
 
 def _judging_body(order: run_pb2.RunOrder) -> dict[str, Any]:
     """With the whole judge prompt: the installed one may be another by now."""
-    options = {name: value for name, value in chosen_options(order).items() if name not in _ONLY_OF_ANSWERS}
-    repetitions, params = options.pop("rollouts", None), params_of(order)
+    params = params_of(order)
     return {
         "model_id": order.model,
         "document": order.judge.document,
@@ -71,10 +70,17 @@ def _judging_body(order: run_pb2.RunOrder) -> dict[str, Any]:
         "project_id": order.project_id,
         **({"against": order.judge.against_run_id} if order.judge.against_run_id else {}),
         **({"base_url": order.base_url} if order.base_url else {}),
-        **({"repetitions": repetitions} if repetitions else {}),
-        **options,
+        **judging_options(order),
         **({"params": params} if params else {}),
     }
+
+
+def judging_options(order: run_pb2.RunOrder) -> dict[str, Any]:
+    """`chosen_options` of a judge, by its own names: the rollouts of a judging run are repetitions."""
+    chosen = chosen_options(order).items()
+    options = {name: value for name, value in chosen if name not in _ONLY_OF_ANSWERS}
+    repetitions = options.pop("rollouts", None)
+    return {**({"repetitions": repetitions} if repetitions else {}), **options}
 
 
 def repeated_suite(run: run_pb2.Run) -> str:

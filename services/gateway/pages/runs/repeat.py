@@ -9,6 +9,7 @@ from typing import Any
 from proctor.v1 import run_pb2, sample_pb2
 from services.gateway.api.runs.repeat import (
     chosen_options,
+    judging_options,
     metric_options,
     params_of,
     repeated_suite,
@@ -86,8 +87,7 @@ def _judge_command(order: run_pb2.RunOrder) -> str:
     judge = order.judge
     words = ["proctor", "judge", judge.run_id, "--model", order.model, "--prompt", judge.prompt]
     words += ["--against", judge.against_run_id] if judge.against_run_id else ["--scale", judge.scale]
-    words += ["--repetitions", str(max(1, order.rollouts))]
-    words += ["--limit", str(order.limit)] if order.HasField("limit") else []
+    words += [*_option_words(judging_options(order))]
     words += ["--base-url", order.base_url] if order.base_url else []
     words += ["--project", str(order.project_id)] if order.project_id else []
     return shlex.join([*words, *_param_words(params_of(order))])

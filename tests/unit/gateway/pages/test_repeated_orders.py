@@ -11,6 +11,8 @@ from starlette.datastructures import ImmutableMultiDict
 from typer.testing import CliRunner
 
 from proctor.cli.gateway import Session, add_command
+from proctor.cli.options import RunIdArgument
+from proctor.cli.runs.judge import JudgeOptions
 from proctor.cli.runs.order import OrderOptions, order_of
 from proctor.v1 import run_pb2, sample_pb2
 from services.gateway.api.dataset_runs.requests import DatasetRunRequest
@@ -114,6 +116,51 @@ def test_command_orders_the_same(run: run_pb2.Run) -> None:
     result = CliRunner().invoke(app, [*words[2:], "--gateway", "127.0.0.1:1"])
     assert result.exit_code == 0, result.output
     assert ordered == [accepted(run)]
+
+
+def test_the_command_of_a_judge_has_each_option_of_its_order() -> None:
+    order = run_pb2.RunOrder(
+        model="openai/judge",
+        judge=run_pb2.Judge(run_id="r", prompt="style", scale="1-5"),
+        rollouts=3,
+        limit=7,
+        priority=run_pb2.PRIORITY_HIGH,
+        max_cost=0.25,
+        reuse_answers=True,
+        stream_answers=True,
+        base_url="http://127.0.0.1:1/v1",
+        project_id=3,
+        params=run_pb2.GenerationParams(temperature=0.7, max_tokens=9),
+    )
+    ordered: list[JudgeOptions] = []
+
+    async def judge(_: Session, run_id: RunIdArgument, options: JudgeOptions) -> None:
+        assert run_id == "r"
+        ordered.append(options)
+
+    app = typer.Typer()
+    add_command(app, judge)
+    words = shlex.split(command(run_pb2.Run(order=order)))
+    assert words[:2] == ["proctor", "judge"]
+    result = CliRunner().invoke(app, [*words[2:], "--gateway", "127.0.0.1:1"])
+    assert result.exit_code == 0, result.output
+    assert ordered == [
+        JudgeOptions(
+            model="openai/judge",
+            prompt="style",
+            scale="1-5",
+            repetitions=3,
+            limit=7,
+            project=3,
+            priority="high",
+            temperature=0.7,
+            max_tokens=9,
+            max_cost=0.25,
+            reuse_answers=True,
+            stream_answers=True,
+            base_url="http://127.0.0.1:1/v1",
+        )
+    ]
 
 
 def test_parameters_are_told_in_words() -> None:
