@@ -38,6 +38,7 @@ from services.scheduler.imports.ports import (
     StoredTask,
 )
 from services.scheduler.imports.render_logged import RenderLogged
+from services.scheduler.imports.run_environment import FILE, environment_of
 from services.scheduler.planning.ports import ClosingProgress
 from services.scheduler.runs.lifecycle.errors import RequestIdTaken
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
@@ -51,8 +52,6 @@ from services.scheduler.uploads.ports import CheckJob
 # Recording a million samples takes minutes. What is left of an import is deleted after this time.
 MAX_SECONDS = 6 * 3600
 CLOSING_SECONDS = 0.2
-# Of the environment of a run: the name of the file or folder.
-FILE = "import.file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +254,7 @@ def _run(header: ImportHeader, suite: SuiteDefinition | None, checked: CheckedLo
         state=RunState.COMPLETED,
         planned_epoch=1,
         is_closed=True,
-        environment=_environment(header, checked),
+        environment=environment_of(header, checked),
         suite_version=suite.version if suite else 0,
         labels=header.labels,
     )
@@ -265,23 +264,6 @@ def _shots(tasks: Sequence[LoggedTask]) -> int | None:
     """None where tasks differ, as each has its own by default."""
     found = {task.num_fewshot for task in tasks}
     return found.pop() if len(found) == 1 else None
-
-
-def _environment(header: ImportHeader, checked: CheckedLog) -> dict[str, str]:
-    """Where the run is from, and what the log says of itself."""
-    assert checked.run is not None
-    log = checked.run
-    told = {f"log.{name}": value for name, value in log.environment.items()}
-    for task in log.tasks:
-        told[f"task.{task.task}.version"] = task.version
-        told |= {f"task.{task.task}.log.{name}": repr(value) for name, value in task.figures.items()}
-    return {
-        FILE: header.name,
-        "import.digest": checked.digest,
-        "import.tool": log.tool_in_words,
-        **({"import.notes": " ".join(log.notes)} if log.notes else {}),
-        **told,
-    }
 
 
 def _groups(log: LoggedRun, suite: SuiteDefinition | None) -> tuple[Sequence[TaskGroup], Sequence[str]]:
