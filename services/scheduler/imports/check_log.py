@@ -31,9 +31,10 @@ class CheckLog:
     def check(self, check: LogCheck, chunks: Iterable[bytes]) -> CheckedLog:
         """What is wrong with the log is a result, with its sentence."""
         sent = _Sent(chunks, check.limits.sent_bytes)
+        most = min(check.limits.sent_bytes, check.limits.read_bytes)
         with tempfile.SpooledTemporaryFile(_SPOOLED_BYTES) as spooled:
             try:
-                _spool(decompressed_chunks(sent), spooled, check.limits.read_bytes)
+                _spool(decompressed_chunks(sent), spooled, most)
                 run = self._read(check, cast("BinaryIO", spooled))
             except (LogProblem, BrokenFile) as problem:
                 return CheckedLog(problem=str(problem))
@@ -48,7 +49,7 @@ class CheckLog:
             part = parts[task_index] = parts.get(task_index, 0) + 1
             self.objects.put(part_key(check.prefix, task_index, part), [self.encode(samples)])
 
-        writer = SampleWriter(store, check.limits.samples)
+        writer = SampleWriter(store, check.limits)
         files = LogFiles(file, _uncompressed(check.options.name), check.limits.read_bytes)
         run = find_reader(files, check.options, writer).read()
         return _with_counts(run, writer.answer_counts)

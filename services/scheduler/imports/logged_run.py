@@ -32,7 +32,10 @@ class ImportHeader:
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """Bytes as sent, bytes of all files of an archive, and samples."""
+    """`sent_bytes`: as sent, and what lies on the disk meanwhile: the decompressed file, and its samples.
+
+    `read_bytes`: of all files of an archive, as often as they are read. `samples`: their number.
+    """
 
     sent_bytes: int
     read_bytes: int

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.values.sample import ChatMessage, Prompt, Target
-from services.scheduler.imports.logged_run import LoggedAnswer, LoggedSample
+from services.scheduler.imports.logged_run import LoggedAnswer, LoggedSample, ReadLimits
 from services.scheduler.imports.logs.document import LogProblem
 from services.scheduler.suites.rendering.sample import (
     MAX_SAMPLE_BYTES,
@@ -40,9 +40,10 @@ class LoggedRow:
 class SampleWriter:
     """Writes the tasks of a log one after the other. Raises `LogProblem` for what is too large."""
 
-    def __init__(self, store: Store, most_samples: int) -> None:
+    def __init__(self, store: Store, limits: ReadLimits) -> None:
         self._store = store
-        self._most = most_samples
+        self._limits = limits
+        self._bytes = 0
         self._held: list[LoggedSample] = []
         self._held_bytes = 0
         self._task_index = -1
@@ -75,6 +76,9 @@ class SampleWriter:
                 f"Document {row.doc_id} of {self._name} has {size:,} bytes with its answers, "
                 f"more than the {MAX_SAMPLE_BYTES:,} that a sample may have."
             )
+        self._bytes += size
+        if self._bytes > self._limits.sent_bytes:
+            raise LogProblem(f"Its samples have more than {self._limits.sent_bytes:,} bytes. Import a part.")
         if self._held and (len(self._held) == PART_SAMPLES or self._held_bytes + size > PART_BYTES):
             self._flush()
         self._held.append(LoggedSample(sample, tuple(answers)))
@@ -82,8 +86,8 @@ class SampleWriter:
         self._count += 1
         self._answer_counts.append(len(answers))
         self._answers += len(answers)
-        if self._answers > self._most:
-            raise LogProblem(f"It has more than {self._most:,} answers. Import a part.")
+        if self._answers > self._limits.samples:
+            raise LogProblem(f"It has more than {self._limits.samples:,} answers. Import a part.")
         self._add_scores(answers)
 
     def end(self) -> int:

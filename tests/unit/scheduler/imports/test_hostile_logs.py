@@ -32,6 +32,15 @@ def test_bytes_of_all_files_are_bounded_whatever_they_declare() -> None:
     assert "more than 5,000 bytes" in log.problem
 
 
+def test_what_lies_on_the_disk_is_bounded_as_a_file_that_is_sent() -> None:
+    limits = ReadLimits(50_000, 50_000_000, 1000)
+    log, _ = checked(gzip.compress(b"x" * 1_000_000), "a.jsonl.gz", limits=limits)
+    assert log.problem == "It has more than 50,000 bytes decompressed."
+    long = (text_line(doc, "none", 1.0, resps=[["5" * 2000]]) for doc in range(50))
+    log, _ = checked(packed({"samples_qa.jsonl": lines(*long)}), limits=limits, model="hf/m")
+    assert log.problem == "Its samples have more than 50,000 bytes. Import a part."
+
+
 def test_answers_are_bounded() -> None:
     content = packed({"samples_qa.jsonl": lines(*(text_line(doc, "none", 1.0) for doc in range(11)))})
     log, _ = checked(content, limits=ReadLimits(10_000_000, 50_000_000, 10), model="hf/m")
