@@ -10,6 +10,7 @@ import sacrebleu
 from proctor.values.outcome import Answer
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.results.scoring.compiled_scoring import InvalidScoring, compile_scoring
+from services.results.scoring.corpus_metrics import counts_of
 from services.results.scoring.score import ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.summaries.corpus_figures import corpus_figures
@@ -82,3 +83,14 @@ def test_votes_leave_no_corpus() -> None:
     votes = '[{"name": "maj", "filter": [{"function": "majority_vote"}]}]'
     with pytest.raises(InvalidScoring, match="bleu is of all answers"):
         compile_scoring(TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("bleu"),), votes))
+
+
+def test_the_shifts_of_long_answers_are_bounded_and_their_edits_are_never_too_few() -> None:
+    words = np.random.default_rng(3).choice([f"w{number}" for number in range(40)], (2, 80))
+    for length, most in ((80, 1.1), (30, 1.0)):
+        answer, text = (" ".join(each[:length]) for each in words)
+        # First: the bound of the last answer stays in the library.
+        theirs = sacrebleu.corpus_ter([answer], [[text]]).score
+        edits, counted = counts_of("ter", answer, [text])
+        assert theirs - 1e-9 <= edits / counted * 100 <= most * theirs + 1e-9
+        assert counted == length
