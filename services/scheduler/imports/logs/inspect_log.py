@@ -100,8 +100,6 @@ class InspectLog:
             ),
             figures=figures,
         )
-        status = as_text(header.get("status"))
-        ended = () if status in ("success", "") else (f"The evaluation ended as {status}.",)
         # A scorer that gives several numbers has them by its own name.
         keys = {
             figure: next((metric for metric in metrics if metric in self._metrics), "")
@@ -115,7 +113,7 @@ class InspectLog:
             tasks=(task,),
             limit=_limit(evaluation),
             environment=_environment(evaluation),
-            notes=(*ended, *figure_notes(name, figures, keys, self._writer)),
+            notes=(*_end_notes(header), *figure_notes(name, figures, keys, self._writer)),
         )
 
     def _header(self) -> Mapping[str, object]:
@@ -266,6 +264,11 @@ def _request(evaluation: Mapping[str, object], header: Mapping[str, object]) -> 
     if stops := as_list(told.get("stop_seqs")):
         request["stop"] = [as_text(stop) for stop in stops]
     return request
+
+
+def _end_notes(header: Mapping[str, object]) -> tuple[str, ...]:
+    status = as_text(header.get("status"))
+    return () if status in ("success", "") else (f"The evaluation ended as {status}.",)
 
 
 def _figures(header: Mapping[str, object]) -> tuple[Mapping[str, float], Mapping[str, Sequence[str]]]:
