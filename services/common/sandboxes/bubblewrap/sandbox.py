@@ -78,8 +78,25 @@ class BubblewrapSandbox:
     async def run(self, command: Command) -> CommandResult:
         return await self.run_into(command, KeptOutput(command.output_bytes))
 
-    async def run_into(self, command: Command, kept: KeptOutput) -> CommandResult:
-        return await self._run(command, kept)
+    async def run_into(self, command: Command, kept: KeptOutput, *, is_pack: bool = False) -> CommandResult:
+        """`is_pack`: the output is a tar of the folder `cwd` itself; the words of tar are dropped."""
+        started = time.monotonic()
+        with ExitStack() as opened:
+            stdin = _sealed(command.stdin)
+            opened.callback(os.close, stdin)
+            reading, writing = os.pipe()
+            reader = PipeReader(reading, kept)
+            opened.callback(reader.stop)
+            opened.callback(os.close, writing)
+            errors = writing
+            if is_pack:
+                errors = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
+                opened.callback(os.close, errors)
+            reply, is_timed_out = await self._start(command, (stdin, writing, errors), is_pack=is_pack)
+        ended = _ended(reply, is_timed_out=is_timed_out)
+        return CommandResult(
+            reply["exit"], bytes(kept.head), kept.tail, kept.total, ended, time.monotonic() - started
+        )
 
     async def put(self, path: str, tar: bytes) -> None:
         await put_files(self, path, tar, is_there=path in (self._spec.workdir, *self._spec.writable))
@@ -87,7 +104,7 @@ class BubblewrapSandbox:
     async def get(self, path: str, into: BinaryIO, limits: TarLimits) -> None:
         async def quick(kept: KeptOutput) -> CommandResult:
             command = Command(PACK, path, timeout_seconds=FILES_SECONDS)
-            return await self._run(command, kept, is_pack=True)
+            return await self.run_into(command, kept, is_pack=True)
 
         await get_files(self, path, into, limits, quick)
 
@@ -125,26 +142,6 @@ class BubblewrapSandbox:
         reply, is_timed_out = await self._start(command, files)
         ended = _ended(reply, is_timed_out=is_timed_out)
         return CommandResult(reply["exit"], b"", ended=ended, seconds=time.monotonic() - started)
-
-    async def _run(self, command: Command, kept: KeptOutput, *, is_pack: bool = False) -> CommandResult:
-        """`is_pack`: the output is a tar of the folder `cwd` itself; the words of tar are dropped."""
-        started = time.monotonic()
-        with ExitStack() as opened:
-            stdin = _sealed(command.stdin)
-            opened.callback(os.close, stdin)
-            reading, writing = os.pipe()
-            reader = PipeReader(reading, kept)
-            opened.callback(reader.stop)
-            opened.callback(os.close, writing)
-            errors = writing
-            if is_pack:
-                errors = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
-                opened.callback(os.close, errors)
-            reply, is_timed_out = await self._start(command, (stdin, writing, errors), is_pack=is_pack)
-        ended = _ended(reply, is_timed_out=is_timed_out)
-        return CommandResult(
-            reply["exit"], bytes(kept.head), kept.tail, kept.total, ended, time.monotonic() - started
-        )
 
     async def _start(
         self, command: Command, files: tuple[int, int, int], *, is_pack: bool = False
