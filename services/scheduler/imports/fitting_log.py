@@ -12,7 +12,7 @@ MAX_NAME_CHARACTERS = 200
 MAX_FIGURES = 200
 # Of what a log says of itself, in the environment of the run and beside it.
 MAX_WORD_CHARACTERS = 500
-MAX_LOG_FIGURES = 5000
+MAX_LOG_FIGURES = 1000
 MAX_NOTES = 50
 
 
