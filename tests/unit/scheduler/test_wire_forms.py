@@ -80,6 +80,15 @@ def test_one_of_many_runs_is_reported_without_what_may_be_long() -> None:
     assert (message.order.model, message.order.limit, message.progress.total) == (FULL.model, FULL.limit, 7)
 
 
+def test_one_of_many_runs_of_rollouts_says_how_many_each_task_has() -> None:
+    order = replace(BARE, rollouts=2, row_rollouts=(1, 2), parallel_group="ann/1", parallel=3)
+    run = Run(
+        RunId("a"), order, "ann", "local", ScoringMethod.GENERATE, datetime(2026, 11, 20, tzinfo=UTC)
+    )
+    message = brief_to_proto(RunSnapshot(run, RunProgress(3, 0, "running")))
+    assert list(message.order.row_rollouts) == [1, 2]
+
+
 def test_unset_is_distinguished_from_zero() -> None:
     assert order_from_proto(run_pb2.RunOrder()).limit is None
     assert order_from_proto(run_pb2.RunOrder(limit=0)).limit == 0
