@@ -47,12 +47,12 @@ async def test_rollouts_of_a_limited_model_rest_while_others_are_judged(
         order = rollouts_order("unlimited", others_tasks, rollouts=2)
         order.models[:] = ["openai/other"]
         others = await stack.client.rollouts.SubmitRollouts(order)
-        run = await ended(stack, others.runs[0].run_id, 120)
+        run = await ended(stack, others.runs[0].run_id, 300)
         assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
         assert (await stack.client.run(run_id)).progress.recorded == 0
     finally:
         await stack.model_server.control(fault=None)
-    run = await ended(stack, run_id, 180)
+    run = await ended(stack, run_id, 300)
     assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
     outcomes = await all_outcomes(stack, run_id)
     # What was made before the rest is there after it.

@@ -82,9 +82,7 @@ def test_one_of_many_runs_is_reported_without_what_may_be_long() -> None:
 
 def test_one_of_many_runs_of_rollouts_says_how_many_each_task_has() -> None:
     order = replace(BARE, rollouts=2, row_rollouts=(1, 2), parallel_group="ann/1", parallel=3)
-    run = Run(
-        RunId("a"), order, "ann", "local", ScoringMethod.GENERATE, datetime(2026, 11, 20, tzinfo=UTC)
-    )
+    run = Run(RunId("a"), order, "ann", "local", ScoringMethod.GENERATE, datetime(2026, 11, 20, tzinfo=UTC))
     message = brief_to_proto(RunSnapshot(run, RunProgress(3, 0, "running")))
     assert list(message.order.row_rollouts) == [1, 2]
 
