@@ -17,7 +17,7 @@ from proctor.task_names import TaskNames, path_beside, read_task_names
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.values.sample import MAX_SUITE_BYTES
 
-_ROW_SUFFIXES = frozenset({".jsonl", ".csv", ".parquet"})
+_ROW_SUFFIXES = frozenset({".jsonl", ".json", ".csv", ".tsv", ".parquet"})
 _YAML = ".yaml"
 # The folder of tasks of an lm-evaluation-harness, installed or cloned.
 _LM_EVAL_TASKS = ("lm_eval", "tasks")

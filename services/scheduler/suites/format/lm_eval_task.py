@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
 from proctor.values.scoring import OutputType
 from services.scheduler.suites.format.lm_eval_metrics import (
@@ -11,20 +10,26 @@ from services.scheduler.suites.format.lm_eval_metrics import (
     CodedMetric,
     take_coded_metrics,
 )
+from services.scheduler.suites.format.lm_eval_rows import (
+    DATA_KEYS,
+    FILE_FORMATS,
+    SPLIT_KEYS,
+    convert_rows,
+    examples_config,
+    named_pool,
+)
 from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fields
 from services.scheduler.suites.format.suite_document import KeyPath, ValueFault
 from services.scheduler.suites.format.task_checks import CHOICE_FILTER
 from services.scheduler.suites.format.yaml_document import FunctionName
 from services.scheduler.suites.rows.task_code import PROCESS_DOCS, SAMPLES
 
-_SPLIT_KEYS = ("test_split", "validation_split", "training_split")
-_LM_EVAL_KEYS = frozenset({"dataset_path", "dataset_name", *_SPLIT_KEYS, "custom_dataset", "class"})
+_LM_EVAL_KEYS = frozenset({"dataset_path", "dataset_name", *SPLIT_KEYS, "custom_dataset", "class"})
 _SAME_KEYS = (
     *("task", "output_type", "doc_to_text", "doc_to_choice", "doc_to_target", "description"),
     *("target_delimiter", "fewshot_delimiter", "num_fewshot", "fewshot_config", "generation_kwargs"),
     *("filter_list", "metric_list", "metadata", "unsafe_code", "code", "gen_prefix"),
 )
-_DATA_KEYS = ("dataset_path", "dataset_name", "dataset_kwargs", *_SPLIT_KEYS, "fewshot_split")
 # Other names of the task, and checks for rows in training data.
 _IGNORED = ("task_alias", "tag", "should_decontaminate", "doc_to_decontamination_query")
 _UNSUPPORTED = {
@@ -38,7 +43,6 @@ _UNSUPPORTED = {
     "group": "groups are files of their own",
 }
 _FLAGS = ("ignore_case", "ignore_punctuation", "ignore_numbers")
-_FILE_FORMATS = frozenset({"json", "csv", "parquet"})
 _TOKEN_LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 _DEFAULT_METRICS: Mapping[str, tuple[str, ...]] = {
     OutputType.MULTIPLE_CHOICE: ("acc", "acc_norm"),
@@ -114,7 +118,7 @@ def _without_own_faults(given: Fields) -> Fields:
 
 
 def _key_faults(given: Fields) -> Iterator[ValueFault]:
-    known = {*_SAME_KEYS, *_DATA_KEYS, *_IGNORED, *_UNSUPPORTED, "repeats"}
+    known = {*_SAME_KEYS, *DATA_KEYS, *_IGNORED, *_UNSUPPORTED, "repeats"}
     for key, value in given.items():
         if key not in known:
             yield ValueFault((key,), "lm-evaluation-harness has no such key")
@@ -143,86 +147,38 @@ def _set_facts(task: ConvertedTask) -> None:
 
 
 def _set_dataset(task: ConvertedTask, given: Fields) -> None:
-    """Samples come from the test split, or else from the validation split."""
-    split = _first(given, "test_split", "validation_split")
-    task.fields["dataset"] = {"id": "none", "split": split or "none"}
+    rows = convert_rows(given)
+    task.fields["dataset"] = rows.dataset
+    task.faults += rows.faults
     task.origins |= {
         "dataset.id": "dataset_path",
         "dataset.config": "dataset_name",
+        "dataset.data_files": "dataset_kwargs",
+        "dataset.csv": "dataset_kwargs",
         "dataset": "dataset_path",
     }
-    if "dataset_path" not in given:
-        if "custom_dataset" not in given:
-            task.faults.append(ValueFault(("dataset_path",), "is missing"))
-        return
-    if not split:
-        problem = "a test_split or validation_split is needed, as in lm-evaluation-harness"
-        task.faults.append(ValueFault(("dataset_path",), problem))
-        return
-    options = dict(cast("dict[str, object]", given.get("dataset_kwargs", {})))
-    options.pop("trust_remote_code", None)
-    if given["dataset_path"] in _FILE_FORMATS:
-        task.fields["dataset"] = _own_files(options.pop("data_files", None), split, _pool_split(given))
+    if given.get("dataset_path") in FILE_FORMATS:
         task.origins |= {"dataset.file": "dataset_kwargs", "dataset.fewshot_file": "dataset_kwargs"}
-    else:
-        task.fields["dataset"] = _hub_rows(given, split, options.pop("revision", None))
-    task.faults += [
-        ValueFault(("dataset_kwargs", key), "rows are read without this option") for key in options
-    ]
-
-
-def _hub_rows(given: Fields, split: str, revision: object) -> dict[str, object]:
-    config = {"config": str(given["dataset_name"])} if "dataset_name" in given else {}
-    pool = _pool_split(given)
-    examples = {"fewshot_split": pool} if pool else {}
-    pinned = {"revision": revision} if revision is not None else {}
-    return {"id": given["dataset_path"], **config, "split": split, **examples, **pinned}
-
-
-def _own_files(data_files: object, split: str, pool: str) -> dict[str, object]:
-    """One file per split, or a single file as the training split, as in the `datasets` library."""
-    files = data_files if isinstance(data_files, dict) else {"train": data_files}
-    rows = {"file": files[split]} if files.get(split) else {}
-    examples = {"fewshot_file": files[pool]} if files.get(pool) else {}
-    return {**rows, **examples}
-
-
-def _pool_split(given: Fields) -> str:
-    """Split of the few-shot examples; "" if the task file contains them."""
-    own = _named_pool(given)
-    if own or _examples_config(given).get("samples") is not None:
-        return own
-    return _first(given, "training_split", "validation_split", "test_split")
-
-
-def _named_pool(given: Fields) -> str:
-    split = _examples_config(given).get("split")
-    return str(split) if split is not None else str(given.get("fewshot_split", ""))
-
-
-def _examples_config(given: Fields) -> Fields:
-    config = given.get("fewshot_config")
-    return config if isinstance(config, dict) else {}
 
 
 def _set_examples(task: ConvertedTask, given: Fields) -> None:
     """A document is not an example of itself if pool and test split have the same name, or both have none."""
-    config = dict(_examples_config(task.fields))
+    config = dict(examples_config(task.fields))
     config.pop("split", None)
     choices = config.get("doc_to_choice")
     if isinstance(choices, dict):
         config["doc_to_choice"] = list(choices.values())
-    if _named_pool(given):
+    if named_pool(given):
         config.pop("samples", None)
         task.example_functions.pop(SAMPLES, None)
-    config["drop_document"] = _named_pool(given) == given.get("test_split", "")
+    config["drop_document"] = named_pool(given) == given.get("test_split", "")
     task.fields["fewshot_config"] = config
     task.origins["fewshot_config.drop_document"] = "fewshot_config"
 
 
 def _take_example_functions(task: ConvertedTask, given: Fields) -> None:
     """Takes the functions of `fewshot_config` out of it."""
-    config = {key: value for key, value in _examples_config(given).items() if value is not None}
+    config = {key: value for key, value in examples_config(given).items() if value is not None}
     named = (*CODE_KEYS, SAMPLES)
     task.example_functions = {key: name for key in named if isinstance(name := config.get(key), FunctionName)}
     if config:
@@ -317,7 +273,3 @@ def _set_generation(task: ConvertedTask) -> None:
     if others.get("num_beams") == 1:
         del others["num_beams"]
     task.fields["generation_kwargs"] = {**others, **({"max_gen_toks": limits[0]} if limits else {})}
-
-
-def _first(given: Fields, *keys: str) -> str:
-    return next((str(given[key]) for key in keys if key in given), "")

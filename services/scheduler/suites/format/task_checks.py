@@ -26,7 +26,7 @@ TEMPLATE_KEYS = (
 )
 EXAMPLE_TEMPLATE_KEYS = ("doc_to_text", "doc_to_choice", "doc_to_target", "gen_prefix")
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
-ROW_FILE_SUFFIXES = (".jsonl", ".csv", ".parquet")
+ROW_FILE_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 
 CHOICE_FILTER = "multi_choice_regex"
 _ONLY_FOR = {
@@ -129,6 +129,21 @@ def _dataset_faults(fields: Fields) -> Iterator[ValueFault]:
             problem = f"{path!r} is none of the files that are read: {', '.join(ROW_FILE_SUFFIXES)}"
         if problem:
             yield ValueFault(("dataset", key), problem)
+    yield from _data_file_faults(dataset)
+
+
+def _data_file_faults(dataset: Fields) -> Iterator[ValueFault]:
+    """Paths in a data set of the hub: nothing else may be read, neither of this machine nor of others."""
+    files = cast("Mapping[str, str | Sequence[str]]", dataset.get("data_files", {}))
+    for split, named in files.items():
+        for path in [named] if isinstance(named, str) else named:
+            if path_problem(path):
+                problem = f"{path!r} is no path of a file in the data set"
+                yield ValueFault(("dataset", "data_files", split), problem)
+    for key in ("split", "fewshot_split"):
+        if files and key in dataset and dataset[key] not in files:
+            problem = f"there is no file for the split {dataset[key]}"
+            yield ValueFault(("dataset", "data_files"), problem)
 
 
 def sent_rows_faults(fields: Fields, sent_files: frozenset[str]) -> Iterator[ValueFault]:

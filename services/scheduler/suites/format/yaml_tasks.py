@@ -17,6 +17,7 @@ from services.scheduler.suites.format.suite_document import ValueFault
 from services.scheduler.suites.format.task_checks import compiled, sent_rows_faults, task_faults
 from services.scheduler.suites.format.yaml_code import ScoringCode, TaskCodes, read_codes
 from services.scheduler.suites.format.yaml_files import Declaration, SuiteFiles
+from services.scheduler.suites.rows.csv_form import csv_form
 from services.scheduler.suites.rows.row_source import RowsReference, SourceRow
 from services.scheduler.suites.rows.task_code import TaskCode
 from services.scheduler.suites.suite import (
@@ -130,10 +131,11 @@ def _sha(content: bytes) -> bytes:
 
 
 def _rows(dataset: Mapping[str, str], location: SuiteLocation) -> tuple[RowsReference, RowsReference | None]:
+    form = csv_form(cast("Fields", dataset.get("csv", {})))
     if "file" in dataset:
-        rows = RowsReference(location.suite, file=location.folder / dataset["file"])
+        rows = RowsReference(location.suite, file=location.folder / dataset["file"], csv=form)
         shown = dataset.get("fewshot_file")
-        return rows, None if shown is None else RowsReference(location.suite, file=location.folder / shown)
+        return rows, None if shown is None else replace(rows, file=location.folder / shown)
     shown = dataset.get("fewshot_split")
     return _hub_rows(dataset, location.suite, dataset["split"]), (
         None if shown is None else _hub_rows(dataset, location.suite, shown)
@@ -141,12 +143,15 @@ def _rows(dataset: Mapping[str, str], location: SuiteLocation) -> tuple[RowsRefe
 
 
 def _hub_rows(dataset: Mapping[str, str], suite: str, split: str) -> RowsReference:
+    named = cast("Mapping[str, str | Sequence[str]]", dataset.get("data_files", {})).get(split, ())
     return RowsReference(
         suite,
         hub_id=dataset["id"],
         config=dataset.get("config", ""),
         split=split,
         revision=dataset.get("revision"),
+        data_files=(named,) if isinstance(named, str) else tuple(named),
+        csv=csv_form(cast("Fields", dataset.get("csv", {}))),
     )
 
 

@@ -8,11 +8,13 @@ import os
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from stat import S_ISREG
 from typing import BinaryIO
 
 from proctor.values.plain import MAX_LEVELS, is_shallow
+from services.scheduler.suites.rows.csv_form import TEXT_WITH_HEADER, CsvForm, typed_rows
 from services.scheduler.suites.rows.errors import RowsMissing, UnreadableParquet, UnreadableRow
 from services.scheduler.suites.rows.first_bytes import BEGINNING_BYTES, foreign_form, other_separator
 from services.scheduler.suites.rows.parquet_rows import UnfitRow, open_parquet
@@ -74,25 +76,36 @@ def _state(content: BinaryIO) -> tuple[int, int, int]:
     return facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
-def read_csv(file: PinnedFile) -> Iterator[SourceRow]:
+def read_csv(file: PinnedFile, form: CsvForm = TEXT_WITH_HEADER) -> Iterator[SourceRow]:
     """Rows count from 1, without header and empty lines. Raises `RowsMissing` at once for the header."""
     _require_text(file)
-    _require_commas(file)
+    delimiter = form.delimiter or ("\t" if file.path.suffix == ".tsv" else ",")
+    if delimiter == ",":
+        _require_commas(file)
+    header = list(form.column_names) or _header(file, delimiter)
+    check_field_names(file.path.name, header)
+
+    def rows() -> Iterator[SourceRow]:
+        return _csv_rows(file, header, delimiter, first=1 if form.has_header else 0)
+
+    return typed_rows(rows) if form.infers_types else rows()
+
+
+def _header(file: PinnedFile, delimiter: str) -> list[str]:
     with file.open() as content:
         try:
-            header = next(_records(file, content), None)
+            header = next(_records(file, content, delimiter, row=0), None)
         except UnreadableRow as error:
             raise RowsMissing(f"the header of {file.path.name} cannot be read: {error.problem}") from error
     if header is None:
         raise RowsMissing(f"{file.path.name} has no header")
-    check_field_names(file.path.name, header)
-    return _csv_rows(file, header)
+    return header
 
 
-def _csv_rows(file: PinnedFile, header: Sequence[str]) -> Iterator[SourceRow]:
+def _csv_rows(file: PinnedFile, header: Sequence[str], delimiter: str, *, first: int) -> Iterator[SourceRow]:
+    """`first`: the record of the file that is the first row."""
     with file.open() as content:
-        records = _records(file, content)
-        next(records)
+        records = islice(_records(file, content, delimiter, row=1 - first), first, None)
         for number, record in enumerate(records, start=1):
             if len(record) != len(header):
                 problem = f"it has {len(record)} fields where the header names {len(header)}"
@@ -100,13 +113,13 @@ def _csv_rows(file: PinnedFile, header: Sequence[str]) -> Iterator[SourceRow]:
             yield dict(zip(header, record, strict=True))
 
 
-def _records(file: PinnedFile, content: BinaryIO) -> Iterator[list[str]]:
-    """Yields the header as row 0, then the rows."""
+def _records(file: PinnedFile, content: BinaryIO, delimiter: str, *, row: int) -> Iterator[list[str]]:
+    """Yields a header as row 0, then the rows; `row` is the number of the first record."""
     # A limit of the whole process; `_Lines` bounds a row.
     csv.field_size_limit(MAX_ROW_BYTES)
-    lines = _Lines(file, content)
+    lines = _Lines(file, content, row)
     try:
-        for record in csv.reader(lines, strict=True):
+        for record in csv.reader(lines, strict=True, delimiter=delimiter):
             if record:
                 yield record
                 lines.row += 1
@@ -118,8 +131,8 @@ def _records(file: PinnedFile, content: BinaryIO) -> Iterator[list[str]]:
 class _Lines:
     """Lines for the CSV reader; stops reading a row that exceeds the limit."""
 
-    def __init__(self, file: PinnedFile, content: BinaryIO) -> None:
-        self.row = 0
+    def __init__(self, file: PinnedFile, content: BinaryIO, row: int) -> None:
+        self.row = row
         self.taken = 0
         self._file = file
         self._content = content

@@ -74,6 +74,7 @@ class HubRows:
                     cache_dir=None if self._cache_dir is None else str(self._cache_dir),
                     # None uses HF_TOKEN, False uses no token at all.
                     token=None if reference.hub_id in self._token_datasets else False,
+                    **_named_files(reference),
                 )
                 if not folder.is_dir():
                     files = builder.config.data_files or {}
@@ -86,6 +87,20 @@ class HubRows:
         revision = pinned_revision(reference, builder.hash, split._fingerprint)  # noqa: SLF001  # the library has no public name for this digest
         provenance = Provenance(source="hub", location=str(reference), revision=revision)
         return RowSet(_rows(split), provenance)
+
+
+def _named_files(reference: RowsReference) -> dict[str, object]:
+    """Options of the library for the files that a task names, and for how they are written."""
+    if not reference.data_files:
+        return {}
+    options: dict[str, object] = {"data_files": {reference.split: list(reference.data_files)}}
+    if reference.csv.column_names:
+        options["column_names"] = list(reference.csv.column_names)
+    if not reference.csv.has_header:
+        options["header"] = None
+    elif reference.csv.column_names:
+        options["header"] = 0
+    return {**options, **({"sep": reference.csv.delimiter} if reference.csv.delimiter else {})}
 
 
 def pinned_revision(reference: RowsReference, fetched: str | None, fingerprint: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from services.scheduler.suites.rows.csv_form import TEXT_WITH_HEADER, CsvForm
 from services.scheduler.suites.rows.errors import RowsMissing
 from services.scheduler.suites.rows.task_code import TaskCode
 
@@ -27,7 +28,8 @@ FILE_READERS = frozenset(
 class RowsReference:
     """Refers to one split: a file of the suite's folder (`file`), or a hub data set (`hub_id`).
 
-    `samples`: rows of the task's own file instead. `code` of the task makes its rows of those.
+    `samples`: rows of the task's own file instead. `code` of the task makes its rows of those. `data_files`
+    are the files of the split in the hub's data set, where the task names them.
     """
 
     suite: str
@@ -37,6 +39,8 @@ class RowsReference:
     split: str = ""
     revision: str | None = None
     samples: tuple[SourceRow, ...] = ()
+    data_files: tuple[str, ...] = ()
+    csv: CsvForm = TEXT_WITH_HEADER
     code: TaskCode | None = None
 
     @property
@@ -51,7 +55,8 @@ class RowsReference:
         if self.is_written:
             return self.suite
         parts = [f"config {self.config!r}"] if self.config else []
-        return f"{self.hub_id} ({', '.join([*parts, f'split {self.split!r}'])})"
+        files = [f"of {', '.join(self.data_files)}"] if self.data_files else []
+        return f"{self.hub_id} ({', '.join([*parts, f'split {self.split!r}', *files])})"
 
 
 @dataclass(frozen=True, slots=True)

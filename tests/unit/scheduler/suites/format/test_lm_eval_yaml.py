@@ -6,6 +6,7 @@ import pytest
 
 from proctor.values.code import CodeAnswer
 from proctor.values.scoring import GroupMetric, OutputType, TaskGroup
+from services.scheduler.suites.rows.csv_form import CsvForm
 from services.scheduler.suites.suite import FewshotSampler, TaskDefinition
 from tests.fakes.suites.suite_documents import faults_of, suite_of
 
@@ -193,6 +194,41 @@ def test_rows_may_come_from_files_that_were_sent_along() -> None:
     assert (task.rows.file.name, str(task.fewshot_rows.file)) == ("a.jsonl", "b.jsonl")
 
 
+def test_files_of_a_hub_data_set_have_the_rows_of_its_splits() -> None:
+    files = "{test: [a/1.csv, a/2.csv], train: b.csv}"
+    options = f"{{streaming: true, data_files: {files}, column_names: [w, colour], header: null}}"
+    task = task_of(f"{WORDS}training_split: train\ndataset_kwargs: {options}\n")
+    assert task.rows.data_files == ("a/1.csv", "a/2.csv")
+    assert task.rows.csv == CsvForm(("w", "colour"), has_header=False, infers_types=True)
+    assert task.fewshot_rows is not None
+    assert (task.fewshot_rows.data_files, task.fewshot_rows.split) == (("b.csv",), "train")
+    assert str(task.rows) == "org/words (split 'test', of a/1.csv, a/2.csv)"
+
+
+def test_a_file_by_its_address_on_the_hub_is_one_of_its_data_set() -> None:
+    files = "{test: hf://datasets/org/sums@v2/data/one.jsonl}"
+    task = task_of(WORDS.replace("org/words", "json") + f"dataset_kwargs: {{data_files: {files}}}\n")
+    assert (task.rows.hub_id, task.rows.revision) == ("org/sums", "v2")
+    assert task.rows.data_files == ("data/one.jsonl",)
+
+
+@pytest.mark.parametrize(
+    ("path", "files", "problem"),
+    [
+        ("org/words", "{test: ../x.jsonl}", "'../x.jsonl' is no path of a file in the data set"),
+        ("org/words", "{test: /etc/passwd}", "'/etc/passwd' is no path of a file in the data set"),
+        ("org/words", "{test: 'https://x.org/a.csv'}", "is no path of a file in the data set"),
+        ("org/words", "{train: a.csv}", "there is no file for the split test"),
+        ("json", "{test: 'https://x.org/a.json'}", "or of one data set as hf://datasets/owner/name/path"),
+        ("json", "{test: 'hf://datasets/a/b/c', x: 'hf://datasets/a/d/c'}", "or of one data set as hf://"),
+    ],
+)
+def test_files_elsewhere_are_refused(path: str, files: str, problem: str) -> None:
+    text = WORDS.replace("org/words", path) + f"dataset_kwargs: {{data_files: {files}}}\n"
+    found = faults_of(text)
+    assert any(problem in sentence for *_, sentence in found), found
+
+
 def test_a_revision_pins_the_rows() -> None:
     options = "dataset_kwargs: {trust_remote_code: true, revision: abc}\n"
     assert task_of(WORDS + options).rows.revision == "abc"
@@ -301,7 +337,7 @@ def test_what_is_wrong_with_a_group_is_reported(text: str, line: int, key: str, 
         ("metric_list: [{metric: pass@1}]", "metric_list.0.metric", "pass@1 needs code"),
         ("code: {answer: best}\nunsafe_code: true", "code.answer", "'best' is none of whole"),
         ("use_prompt: a/b", "use_prompt", "not taken from promptsource"),
-        ("dataset_kwargs: {num_proc: 3}", "dataset_kwargs.num_proc", "rows are read without this option"),
+        ("dataset_kwargs: {data_dir: x}", "dataset_kwargs.data_dir", "rows are read without this option"),
         ("description: '{{x}}'", "description", "it cannot be a template"),
         ("fewshot_config: {sampler: !function utils.Own}", "fewshot_config.sampler", "is executed for"),
         ("fewshot_config: {doc_to_text: !function a.b}", "fewshot_config.doc_to_text", "a.py is not in"),

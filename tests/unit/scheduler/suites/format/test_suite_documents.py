@@ -148,7 +148,7 @@ def test_what_a_metric_is_anyway_may_be_said_and_is_no_option() -> None:
         ("version: 1.0", "version", "1.0 is not of type 'string'"),
         ("dataset: {id: a/b}", "dataset", "'split' is a dependency of 'id'"),
         ("dataset: {file: ../rows.jsonl}", "dataset.file", "does not lie in the suite's folder"),
-        ("dataset: {file: rows.txt}", "dataset.file", "read: .jsonl, .csv, .parquet"),
+        ("dataset: {file: rows.txt}", "dataset.file", "read: .jsonl, .json, .csv, .tsv, .parquet"),
         ("dataset: {file: rows.jsonl}", "dataset.file", "attach rows.jsonl: it was not sent"),
         ("dataset: {id: /etc, split: train}", "dataset.id", "is not the name of a data set of the hub"),
         ("doc_to_text: '{{ thing '", "doc_to_text", "template error"),

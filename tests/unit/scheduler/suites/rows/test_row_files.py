@@ -15,6 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from services.scheduler.suites.rows import parquet_process
+from services.scheduler.suites.rows.csv_form import CsvForm
 from services.scheduler.suites.rows.errors import LargeGroup, RowsMissing, UnreadableRow
 from services.scheduler.suites.rows.file_rows import open_rows
 from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES, SourceRow
@@ -40,6 +41,41 @@ def written(folder: Path, table: pa.Table, **options: object) -> Path:
     return file
 
 
+TABLE = "n;f;b;t;gap;none\n1;1.5;true;x;1;NA\n-7; 2;FALSE;007a;;\n"
+
+
+@pytest.mark.parametrize(
+    ("form", "rows"),
+    [
+        (
+            CsvForm(delimiter=";"),
+            [("1", "1.5", "true", "x", "1", "NA"), ("-7", " 2", "FALSE", "007a", "", "")],
+        ),
+        (
+            CsvForm(delimiter=";", infers_types=True),
+            [(1, 1.5, True, "x", 1.0, None), (-7, 2.0, False, "007a", None, None)],
+        ),
+    ],
+)
+def test_columns_are_text_unless_their_types_are_inferred(
+    tmp_path: Path, form: CsvForm, rows: list[tuple[object, ...]]
+) -> None:
+    (tmp_path / "a.csv").write_text(TABLE)
+    found = list(open_rows(tmp_path / "a.csv", form)[0])
+    assert [tuple(row.values()) for row in found] == rows
+    assert [list(map(type, row.values())) for row in found] == [list(map(type, row)) for row in rows]
+
+
+def test_columns_may_be_named_instead_of_a_header(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("x\ty\n1\t2\n")
+    without = list(open_rows(tmp_path / "a.tsv", CsvForm(("a", "b"), has_header=False))[0])
+    assert without == [{"a": "x", "b": "y"}, {"a": "1", "b": "2"}]
+    assert list(open_rows(tmp_path / "a.tsv", CsvForm(("a", "b")))[0]) == [{"a": "1", "b": "2"}]
+    (tmp_path / "a.tsv").write_text("x\n")
+    rows = open_rows(tmp_path / "a.tsv", CsvForm(("a", "b"), has_header=False))[0]
+    assert problem_of(iter(rows)) == "row 1: it has 1 fields where the header names 2"
+
+
 @pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
 def test_the_revision_is_the_digest_of_the_file(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text('{"a": 1}\n')
@@ -50,7 +86,7 @@ def test_the_revision_is_the_digest_of_the_file(tmp_path: Path, name: str) -> No
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rows.xlsx").write_text("")
     with pytest.raises(
-        RowsMissing, match=r"rows.xlsx is none of the files that are read: .jsonl, .csv, .parq"
+        RowsMissing, match=r"rows.xlsx is none of the files that are read: .jsonl, .json, .parquet, .csv"
     ):
         open_rows(tmp_path / "rows.xlsx")
 

@@ -1,12 +1,14 @@
 """Rows come from the mirror, the suite's files or the hub; neither reachable is one clear error."""
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from services.scheduler.suites.errors import RowsUnavailable
 from services.scheduler.suites.rows import hub_rows
+from services.scheduler.suites.rows.csv_form import CsvForm
 from services.scheduler.suites.rows.errors import RowsMissing, UnreadableRow
 from services.scheduler.suites.rows.file_rows import FileRows, MirrorRows
 from services.scheduler.suites.rows.first_available_source import FirstAvailableSource
@@ -46,6 +48,25 @@ def test_rows_that_stand_in_for_others_say_so(tmp_path: Path) -> None:
 def test_a_data_set_without_config_is_found(tmp_path: Path) -> None:
     source = mirror(tmp_path, '  - {id: org/set, config: "", split: test, file: rows.jsonl}\n')
     assert source.open(RowsReference("x", hub_id="org/set", split="test")).provenance.source == "mirror"
+
+
+def test_files_that_a_task_names_come_from_the_folder_of_their_data_set(tmp_path: Path) -> None:
+    source = mirror(tmp_path, "  - {id: org/set, folder: set, stand_in: true}\n")
+    (tmp_path / "set" / "data").mkdir(parents=True)
+    for name, text in {"data/a.csv": "1,x\n", "data/b.csv": "2,y\n3,\n", "more.csv": "4,z\n"}.items():
+        (tmp_path / "set" / name).write_text(text)
+    form = CsvForm(("n", "t"), has_header=False, infers_types=True)
+    files = RowsReference(
+        "x", hub_id="org/set", split="test", data_files=("data/*.csv", "more.csv"), csv=form
+    )
+    found = source.open(files)
+    assert [tuple(row.values()) for row in found.rows] == [(1, "x"), (2, "y"), (3, None), (4, "z")]
+    assert found.provenance.is_stand_in
+    assert found.provenance.revision.count("sha256:") == 3
+    with pytest.raises(RowsMissing, match=r"has no file gone\.csv"):
+        source.open(replace(files, data_files=("gone.csv",)))
+    with pytest.raises(RowsMissing, match="has no entry for it"):
+        source.open(replace(files, data_files=()))
 
 
 @pytest.mark.parametrize(
