@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import grpc
 
+from proctor.v1 import annotation_service_pb2_grpc as annotation_grpc
 from proctor.v1 import answer_service_pb2_grpc as answer_grpc
 from proctor.v1 import artifact_service_pb2_grpc as artifact_grpc
 from proctor.v1 import audit_service_pb2_grpc as audit_grpc
@@ -209,6 +210,9 @@ class ResultsStubs:
             leaderboard_grpc.LeaderboardServiceStub(channel)
         )
         self.answers: answer_grpc.AnswerServiceAsyncStub = answer_grpc.AnswerServiceStub(channel)
+        self.annotations: annotation_grpc.AnnotationServiceAsyncStub = annotation_grpc.AnnotationServiceStub(
+            channel
+        )
         self.exports: export_grpc.ExportServiceAsyncStub = export_grpc.ExportServiceStub(channel)
         self.rescoring: rescore_grpc.RescoreServiceAsyncStub = rescore_grpc.RescoreServiceStub(channel)
 

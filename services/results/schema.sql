@@ -30,6 +30,22 @@ CREATE TYPE token_usage AS (
 	reasoning_tokens bigint
 );
 
+CREATE TABLE annotations (
+    run_id uuid NOT NULL,
+    question text NOT NULL,
+    sample bigint NOT NULL,
+    rollout integer NOT NULL,
+    username text NOT NULL,
+    label text NOT NULL,
+    score double precision,
+    comment text NOT NULL,
+    annotated_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT annotations_check CHECK (((label = ''::text) = (score IS NULL))),
+    CONSTRAINT annotations_score_check CHECK (((score >= (0)::double precision) AND (score <= (1)::double precision))),
+    CONSTRAINT annotations_pkey PRIMARY KEY (run_id, question, sample, rollout, username),
+    CONSTRAINT annotations_run_id_fkey FOREIGN KEY (run_id) REFERENCES run_records(run_id) ON DELETE CASCADE
+);
+
 CREATE TABLE closed_runs (
     run_id uuid NOT NULL,
     epoch integer NOT NULL,
@@ -359,6 +375,10 @@ BEGIN
     );
 END
 $_$;
+
+CREATE FUNCTION drawing_place(run_id uuid, sample bigint, rollout integer) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN md5((((((run_id)::text || ' '::text) || (sample)::text) || ' '::text) || (rollout)::text));
 
 CREATE FUNCTION finite(value double precision) RETURNS double precision
     LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -18,6 +18,8 @@ from services.common.process import usable_dispatch_proof_key
 from services.common.processes.bounded_calls import BoundedCalls
 from services.common.sandboxes.task_code.ports import CodeRunner
 from services.common.structured_logs import get_logger
+from services.results.annotations import grpc_api as grpc_annotation_api
+from services.results.annotations.wiring import make_annotation_api
 from services.results.answers import grpc_api as grpc_answer_api
 from services.results.answers import grpc_results_api
 from services.results.answers.grpc_results_api import GrpcResultsApi
@@ -210,6 +212,7 @@ def _user_apis(
     return {
         grpc_results_api.SERVICE_NAME: results_api.register,
         grpc_answer_api.SERVICE_NAME: make_answer_api(session, stores, clock).register,
+        grpc_annotation_api.SERVICE_NAME: make_annotation_api(session, stores.records).register,
         grpc_export_api.SERVICE_NAME: make_export_api(session, stores, show_summary).register,
         grpc_rescore_api.SERVICE_NAME: grpc_rescore_api.GrpcRescoreApi(rescore_task=rescore_task).register,
         grpc_leaderboard_api.SERVICE_NAME: make_leaderboard_api(session, compare_pending, clock).register,

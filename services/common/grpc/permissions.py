@@ -101,6 +101,10 @@ METHODS: Mapping[str, Permission] = {
     "MarkAnswers": _CHANGE,
     "ListMarkChanges": _READ,
     "CalibrateJudge": _READ,
+    "FindUnannotated": _READ,
+    "AnnotateAnswer": _CHANGE,
+    "ListAnnotations": _READ,
+    "GetAgreement": _READ,
 }
 
 # The gateway records them in the audit before they go on: reads that take much away, and changes of results,
@@ -113,6 +117,7 @@ RECORDED = frozenset(
         "ReadArtifact",
         "RescoreTask",
         "MarkAnswers",
+        "AnnotateAnswer",
         "RecloseRun",
     }
 )

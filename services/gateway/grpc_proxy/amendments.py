@@ -6,6 +6,12 @@ from typing import Any
 
 from google.protobuf.message import Message
 
+from proctor.v1.annotation_service_pb2 import (
+    AnnotateAnswerRequest,
+    FindUnannotatedRequest,
+    GetAgreementRequest,
+    ListAnnotationsRequest,
+)
 from proctor.v1.answer_service_pb2 import MarkAnswersRequest
 from proctor.v1.batch_service_pb2 import CreateBatchRequest
 from proctor.v1.comparison_service_pb2 import CompareRunsRequest, PlanSizeRequest
@@ -71,6 +77,10 @@ AMENDMENTS: dict[str, Amend] = {
     "EstimateRun": _with_user(EstimateRunRequest),
     "AddSuite": _with_user(AddSuiteRequest),
     "MarkAnswers": _with_user(MarkAnswersRequest),
+    "AnnotateAnswer": _with_user(AnnotateAnswerRequest),
+    "FindUnannotated": _with_user(FindUnannotatedRequest),
+    "ListAnnotations": _with_user(ListAnnotationsRequest),
+    "GetAgreement": _with_user(GetAgreementRequest),
     "SubmitRollouts": _with_user(SubmitRolloutsRequest),
     "CreateBatch": _with_user(CreateBatchRequest),
     "UploadDataset": _with_user(UploadDatasetRequest, "header"),

@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from structlog.contextvars import bind_contextvars
 
+from proctor.v1 import annotation_service_pb2 as annotation_pb2
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import artifact_service_pb2 as artifact_pb2
 from proctor.v1 import (
@@ -65,6 +66,7 @@ SCHEDULER_FILES = (
     import_pb2,
 )
 RESULTS_FILES = (
+    annotation_pb2,
     answer_pb2,
     results_pb2,
     comparison_service_pb2,

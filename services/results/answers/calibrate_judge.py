@@ -1,15 +1,17 @@
-"""Corrects the figure of a judging run by the marks on the answers that it judges."""
+"""Corrects the figure of a judging run by what people say of the answers that it judges."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 import numpy as np
 
+from services.results.annotations.postgres import PostgresAnnotations
+from services.results.annotations.question import VERDICT, judged_run, question_of
 from services.results.answers.errors import NoJudgingRun
 from services.results.answers.marks import Mark, MarkedVerdict
 from services.results.answers.postgres import PostgresMarks
+from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
 from services.results.statistics.judged.judged_scores import confusion, judged_scores
@@ -19,7 +21,6 @@ from services.results.statistics.judged.prediction_powered import (
     calibrated_figure,
 )
 
-_METRIC = "verdict"
 _SCORES = {Mark.GOLDEN: 1.0, Mark.WRONG: 0.0, None: np.nan}
 
 
@@ -46,35 +47,36 @@ class CalibratedJudge:
 class CalibrateJudge:
     records: RunRecordStore
     marks: PostgresMarks
+    annotations: PostgresAnnotations
 
     async def calibrate(self, run_id: str) -> CalibratedJudge:
-        """Raises RecordNotFound, NoJudgingRun."""
+        """By annotations of the judge's question, and by golden and wrong marks of the answers without one.
+
+        Raises RecordNotFound, NoJudgingRun, PairsNotAnnotated.
+        """
         plan = (await self.records.get(run_id)).plan
-        metric = _verdict_metric(plan)
-        verdicts = await self.marks.verdicts(run_id, _judged_run(plan), metric)
-        return await asyncio.to_thread(_calibrated, verdicts)
-
-
-def _judged_run(plan: RunPlan) -> str:
-    """The benchmark of a judging run; suites and data sets may have the metric of verdicts too."""
-    try:
-        return str(UUID(plan.facts.benchmark))
-    except ValueError as error:
-        raise NoJudgingRun(run_id=plan.run_id) from error
+        if judged_run(plan) is None:
+            raise NoJudgingRun(run_id=run_id)
+        question = question_of(plan)
+        verdicts = await self.marks.verdicts(run_id, question.run_id, _verdict_metric(plan))
+        annotated = await self.annotations.drawn_scores(question)
+        return await asyncio.to_thread(_calibrated, verdicts, annotated)
 
 
 def _verdict_metric(plan: RunPlan) -> str:
-    """Its key. Pairs have another metric too: a mark says whether an answer is right, not which is better."""
-    found = [scored for scoring in plan.scorings for scored in scoring.scored_metrics]
-    if [scored.metric.name for scored in found] != [_METRIC]:
-        raise NoJudgingRun(run_id=plan.run_id)
-    return found[0].key
+    """Its key in scores."""
+    return next(
+        scored.key
+        for scoring in plan.scorings
+        for scored in scoring.scored_metrics
+        if scored.metric.name == VERDICT
+    )
 
 
-def _calibrated(verdicts: Sequence[MarkedVerdict]) -> CalibratedJudge:
+def _calibrated(verdicts: Sequence[MarkedVerdict], annotated: Mapping[OutcomeKey, float]) -> CalibratedJudge:
     scores = judged_scores(
-        np.array([one.sample for one in verdicts], dtype=np.int64),
+        np.array([one.key[0] for one in verdicts], dtype=np.int64),
         np.array([one.verdict for one in verdicts], dtype=np.float64),
-        np.array([_SCORES[one.mark] for one in verdicts], dtype=np.float64),
+        np.array([annotated.get(one.key, _SCORES[one.mark]) for one in verdicts], dtype=np.float64),
     )
     return CalibratedJudge(calibrated_figure(scores), confusion(scores).error_rate)

@@ -49,9 +49,9 @@ class MarkChange:
 
 @dataclass(frozen=True, slots=True)
 class MarkedVerdict:
-    """A judge's verdict on an answer to a sample of the judged run, 0 to 1, with the answer's mark."""
+    """A judge's verdict on an answer of the judged run, 0 to 1, with the answer's mark."""
 
-    sample: int
+    key: OutcomeKey
     verdict: float
     mark: Mark | None
 

@@ -215,7 +215,9 @@ class PostgresMarks:
             "list_verdicts", run_id=run_id, judged_run_id=judged_run_id, metric=metric
         )
         return [
-            MarkedVerdict(row["sample"], row["verdict"], Mark(row["mark"]) if row["mark"] else None)
+            MarkedVerdict(
+                (row["sample"], row["rollout"]), row["verdict"], Mark(row["mark"]) if row["mark"] else None
+            )
             for row in rows
         ]
 

@@ -320,7 +320,7 @@ ORDER BY g.sample, g.rollout
 LIMIT :limit::integer;
 
 -- name: list_verdicts: Return the verdicts of a judging run, each with the mark of the answer that it judges
-SELECT judged.sample, (o.scores ->> :metric)::double precision AS verdict, m.mark
+SELECT judged.sample, judged.rollout, (o.scores ->> :metric)::double precision AS verdict, m.mark
 FROM current_outcomes AS o
 JOIN run_tasks AS t ON t.run_id = o.run_id AND t.task_index = o.task_index
 CROSS JOIN LATERAL (

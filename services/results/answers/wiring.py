@@ -2,6 +2,7 @@
 
 from services.common.clock import Clock
 from services.common.postgres import PostgresSession
+from services.results.annotations.postgres import PostgresAnnotations
 from services.results.answers.calibrate_judge import CalibrateJudge
 from services.results.answers.grpc_api import GrpcAnswerApi
 from services.results.answers.list_outcomes import ListOutcomes
@@ -36,5 +37,7 @@ def make_answer_api(session: PostgresSession, stores: Stores, clock: Clock) -> G
         list_side_by_side=list_side_by_side,
         mark_answers=MarkAnswers(records=stores.records, marks=marks),
         list_mark_changes=ListMarkChanges(records=stores.records, marks=marks),
-        calibrate_judge=CalibrateJudge(records=stores.records, marks=marks),
+        calibrate_judge=CalibrateJudge(
+            records=stores.records, marks=marks, annotations=PostgresAnnotations(session=session)
+        ),
     )

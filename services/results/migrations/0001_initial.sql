@@ -438,6 +438,29 @@ CREATE TABLE mark_changes (
 
 CREATE INDEX mark_changes_of_run ON mark_changes (run_id, change_id);
 
+-- == annotations ==
+
+-- Where an answer stands in the random order in which people annotate the answers of a run: the same for all of them.
+CREATE FUNCTION drawing_place(run_id uuid, sample bigint, rollout integer) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN md5(run_id::text || ' ' || sample::text || ' ' || rollout::text);
+
+-- What a person said of an answer to a question on a scale.
+CREATE TABLE annotations (
+    run_id uuid NOT NULL REFERENCES run_records ON DELETE CASCADE,
+    question text NOT NULL,
+    sample bigint NOT NULL,
+    rollout integer NOT NULL,
+    username text NOT NULL,
+    -- Empty without a score: the person could not tell.
+    label text NOT NULL,
+    score double precision CHECK (score BETWEEN 0 AND 1),
+    comment text NOT NULL,
+    annotated_at timestamptz NOT NULL DEFAULT now(),
+    CHECK ((label = '') = (score IS NULL)),
+    PRIMARY KEY (run_id, question, sample, rollout, username)
+);
+
 -- == export ==
 
 -- Numbers as JSON spells them: the shortest text that is read back as the same, with a point where it is whole; null for what

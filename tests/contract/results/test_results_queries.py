@@ -77,6 +77,16 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "before_sample": "20000",
         "limit": "512",
     },
+    "set_annotation": {
+        "run_id": RUN,
+        "question": "'q'",
+        "sample": "7",
+        "rollout": "0",
+        "username": "'ann'",
+        "label": "'yes'",
+        "score": "1",
+        "comment": "''",
+    },
     "list_verdicts": {"run_id": RUN, "judged_run_id": RUN, "metric": "'verdict'"},
     "list_marks": {"run_id": RUN, "samples": POSITIONS, "rollouts": POSITIONS},
     "list_outcome_keys": {

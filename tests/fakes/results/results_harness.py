@@ -10,6 +10,7 @@ import asyncpg
 from nats.aio.client import Client
 from pydantic import SecretStr
 
+from proctor.v1 import annotation_service_pb2_grpc as annotation_grpc
 from proctor.v1 import answer_service_pb2_grpc as answer_grpc
 from proctor.v1 import export_service_pb2_grpc as export_grpc
 from proctor.v1 import results_service_pb2_grpc as results_grpc
@@ -60,6 +61,7 @@ class ResultsHarness:
     records: "run_record_grpc.RunRecordServiceAsyncStub"
     public: "results_grpc.ResultsServiceAsyncStub"
     answers: "answer_grpc.AnswerServiceAsyncStub"
+    annotations: "annotation_grpc.AnnotationServiceAsyncStub"
     exports: "export_grpc.ExportServiceAsyncStub"
     reports: dict[str, list[work_messages_pb2.ProgressReport]]
 
@@ -159,6 +161,7 @@ async def results_harness(**changed: object) -> AsyncIterator[ResultsHarness]:
             run_record_grpc.RunRecordServiceStub(channel),
             results_grpc.ResultsServiceStub(channel),
             answer_grpc.AnswerServiceStub(channel),
+            annotation_grpc.AnnotationServiceStub(channel),
             export_grpc.ExportServiceStub(channel),
             reports,
         )

@@ -217,6 +217,7 @@ async def test_reflection_lists_the_public_services_only() -> None:
         "Export",
         "Import",
         "Answer",
+        "Annotation",
         "File",
         "Batch",
         "Storage",

@@ -1,0 +1,93 @@
+"""Annotations in Postgres."""
+
+from collections.abc import Mapping, Sequence
+
+import asyncpg
+
+from services.common.postgres import PostgresSession
+from services.results.annotations.annotation import Annotation, AnnotationCounts
+from services.results.annotations.question import Question
+from services.results.outcomes.outcome import OutcomeKey
+from services.results.runs.errors import RecordNotFound
+
+# An answer and a person: annotations are listed in this order.
+AnnotationPlace = tuple[int, int, str]
+
+
+class PostgresAnnotations:
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+
+    async def find_unannotated(
+        self, question: Question, user: str, raters: int, *, is_disagreement_first: bool
+    ) -> OutcomeKey | None:
+        """The next answer that the user and `raters` people have not annotated; None: none is left."""
+        asked = {**_of(question), "username": user, "raters": raters}
+        if is_disagreement_first:
+            row = await self._session.fetchrow("find_disputed", name=question.name, **asked)
+        else:
+            row = await self._session.fetchrow("find_unannotated", **asked)
+        return (row["sample"], row["rollout"]) if row else None
+
+    async def store(
+        self, question: Question, key: OutcomeKey, user: str, *, label: str, comment: str
+    ) -> bool:
+        """False where there is no such answer. Raises RecordNotFound where the run is deleted meanwhile."""
+        try:
+            row = await self._session.fetchrow(
+                "set_annotation",
+                **_of(question),
+                sample=key[0],
+                rollout=key[1],
+                username=user,
+                label=label,
+                score=question.labels.get(label),
+                comment=comment,
+            )
+        except asyncpg.ForeignKeyViolationError as error:
+            raise RecordNotFound(run_id=question.run_id) from error
+        return row is not None
+
+    async def page(
+        self, question: Question, user: str, after: AnnotationPlace, limit: int
+    ) -> Sequence[Annotation]:
+        """Those that the user may see: own ones, and those of answers that two people have annotated."""
+        rows = await self._session.fetch(
+            "list_annotations",
+            **_of(question),
+            username=user,
+            after_sample=after[0],
+            after_rollout=after[1],
+            after_username=after[2],
+            limit=limit,
+        )
+        return [
+            Annotation(
+                (row["sample"], row["rollout"]),
+                row["username"],
+                row["label"],
+                row["score"],
+                row["comment"],
+                row["annotated_at"],
+            )
+            for row in rows
+        ]
+
+    async def labels(self, question: Question) -> Sequence[tuple[OutcomeKey, str, str]]:
+        """Answer, person and label."""
+        rows = await self._session.fetch("list_annotated_labels", **_of(question))
+        return [((row["sample"], row["rollout"]), row["username"], row["label"]) for row in rows]
+
+    async def drawn_scores(self, question: Question) -> Mapping[OutcomeKey, float]:
+        """Mean scores of the answers that are a fair sample of the run's."""
+        rows = await self._session.fetch("list_drawn_scores", **_of(question))
+        return {(row["sample"], row["rollout"]): row["score"] for row in rows}
+
+    async def counts(self, question: Question, user: str) -> AnnotationCounts:
+        row = await self._session.fetchrow("count_annotations", **_of(question), username=user)
+        assert row
+        return AnnotationCounts(**row)
+
+
+def _of(question: Question) -> dict[str, str]:
+    return {"run_id": question.run_id, "question": question.key}

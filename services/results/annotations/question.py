@@ -1,0 +1,59 @@
+"""What people are asked of the answers of a run: the question of a judge, on its scale."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from proctor.values.judging.scale import YES_NO, scale_of_options
+from services.results.annotations.errors import PairsNotAnnotated
+from services.results.runs.run_plan import RunPlan
+
+VERDICT, PREFERENCE = "verdict", "preference"
+# What is asked of the answers of a run without a judge.
+CORRECTNESS = "correctness"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Asked of the answers of `run_id`. `name`: of the judge prompt. `labels`: label to score, 0 to 1."""
+
+    run_id: str
+    name: str
+    labels: Mapping[str, float]
+
+    @property
+    def key(self) -> str:
+        """The same for judges of one name and scale: people and judges answer one question then."""
+        return f"{self.name} {','.join(f'{label}={score!r}' for label, score in self.labels.items())}"
+
+    @property
+    def is_of_numbers(self) -> bool:
+        """The labels are grades: their order counts."""
+        return all(label.isdigit() for label in self.labels)
+
+
+def judged_run(plan: RunPlan) -> str | None:
+    """The benchmark of a judging run; suites and data sets may have the metric of verdicts too."""
+    names = {use.name for task in plan.tasks for use in task.scoring.metrics}
+    if len(plan.tasks) != 1 or not {VERDICT, PREFERENCE} & names:
+        return None
+    try:
+        return str(UUID(plan.facts.benchmark))
+    except ValueError:
+        return None
+
+
+def question_of(plan: RunPlan) -> Question:
+    """Of a judging run what its judge is asked, of another run whether its answers are correct.
+
+    Raises PairsNotAnnotated.
+    """
+    run_id = judged_run(plan)
+    if run_id is None:
+        return Question(plan.run_id, CORRECTNESS, YES_NO.labels)
+    [task] = plan.tasks
+    uses = task.scoring.metrics
+    if [use.name for use in uses] != [VERDICT]:
+        raise PairsNotAnnotated(run_id=plan.run_id)
+    return Question(run_id, task.task, scale_of_options(json.loads(uses[0].options_json or "{}")).labels)

@@ -1,0 +1,195 @@
+"""People annotate the answers of a run: in one random order, each unseen by the other, and for its judges."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+import pytest
+import pytest_asyncio
+
+from proctor.v1 import annotation_service_pb2 as annotation_pb2
+from proctor.v1 import answer_service_pb2 as answer_pb2
+from proctor.v1 import run_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
+from proctor.values.judging.scale import read_scale, scale_options
+from proctor.values.scoring import MetricUse, OutputType, TaskScoring
+from services.results.runs.run_plan import RunFacts, RunPlan
+from tests.fakes.eventually import eventually
+from tests.fakes.refusals import refusal_of
+from tests.fakes.results.answered_runs import answered_run, rows_of
+from tests.fakes.results.recorded_run import batch, failed, plan_of, said
+from tests.fakes.results.results_harness import ResultsHarness, results_harness
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+COUNT = 40
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def harness() -> AsyncIterator[ResultsHarness]:
+    async with results_harness() as made:
+        yield made
+
+
+async def answers_of(harness: ResultsHarness, count: int = COUNT) -> RunPlan:
+    return await answered_run(
+        harness, rows_of([f"q{at}" for at in range(count)], "judged"), [said(at, "a") for at in range(count)]
+    )
+
+
+async def judging_run(harness: ResultsHarness, judged: RunPlan, verdicts: Sequence[str]) -> RunPlan:
+    """A closed one whose judge said these verdicts."""
+    samples = [
+        replace(one, row_id=f"{at}.0")
+        for at, one in enumerate(rows_of([f"j{at}" for at in range(len(verdicts))]))
+    ]
+    plan = plan_of([len(verdicts)], [await harness.store(samples)])
+    metric = MetricUse("verdict", scale_options(read_scale("yes-no")))
+    scoring = TaskScoring(OutputType.GENERATE_UNTIL, (metric,))
+    task = replace(plan.tasks[0], task="correctness", scoring=scoring)
+    plan = replace(plan, tasks=(task,), facts=RunFacts(judged.run_id, model=f"p/{plan.run_id[:8]}"))
+    await harness.open(plan)
+    await harness.send(batch(plan.run_id, [said(at, f"Verdict: {one}") for at, one in enumerate(verdicts)]))
+
+    async def all_recorded() -> bool:
+        return await harness.recorded(plan.run_id) == len(verdicts)
+
+    await eventually(all_recorded, "all verdicts are recorded")
+    await harness.records.CloseRun(
+        run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)
+    )
+    return plan
+
+
+async def next_of(harness: ResultsHarness, run: RunPlan, user: str, **asked: bool | int) -> int | None:
+    request = annotation_pb2.FindUnannotatedRequest(run_id=run.run_id, user=user, **asked)  # type: ignore[arg-type]  # fields by name
+    found = await harness.annotations.FindUnannotated(request)
+    return found.sample if found.HasField("sample") else None
+
+
+async def annotate(harness: ResultsHarness, run: RunPlan, user: str, sample: int, label: str) -> None:
+    await harness.annotations.AnnotateAnswer(
+        annotation_pb2.AnnotateAnswerRequest(
+            run_id=run.run_id, user=user, sample=sample, label=label, comment=f"{user} on {sample}"
+        )
+    )
+
+
+async def annotated_in_order(
+    harness: ResultsHarness, run: RunPlan, user: str, labels: Sequence[str], **asked: bool | int
+) -> list[int]:
+    found = []
+    for label in labels:
+        sample = await next_of(harness, run, user, **asked)
+        assert sample is not None
+        await annotate(harness, run, user, sample, label)
+        found.append(sample)
+    return found
+
+
+async def agreement(harness: ResultsHarness, run: RunPlan, user: str) -> annotation_pb2.GetAgreementResponse:
+    return await harness.annotations.GetAgreement(
+        annotation_pb2.GetAgreementRequest(run_id=run.run_id, user=user)
+    )
+
+
+async def seen(harness: ResultsHarness, run: RunPlan, user: str) -> list[tuple[int, str, str]]:
+    """Over pages of three."""
+    request = annotation_pb2.ListAnnotationsRequest(run_id=run.run_id, user=user, page_size=3)
+    found: list[tuple[int, str, str]] = []
+    while True:
+        page = await harness.annotations.ListAnnotations(request)
+        assert len(page.annotations) <= 3
+        found += [(one.sample, one.user, one.label) for one in page.annotations]
+        request.page_token = page.next_page_token
+        if not page.next_page_token:
+            return found
+
+
+async def test_two_people_get_the_same_random_order_and_see_each_other_once_both_have_annotated(
+    harness: ResultsHarness,
+) -> None:
+    run = await answers_of(harness)
+    of_ann = await annotated_in_order(harness, run, "ann", ["yes", "no", "yes", "yes"])
+    assert of_ann != sorted(of_ann)
+    assert await seen(harness, run, "ben") == []
+    of_ben = await annotated_in_order(harness, run, "ben", ["yes", "no"])
+    assert of_ben == of_ann[:2]
+    both = [
+        (at, user, label) for at, label in zip(of_ben, ["yes", "no"], strict=True) for user in ("ann", "ben")
+    ]
+    own = [(at, "ann", "yes") for at in of_ann[2:]]
+    assert await seen(harness, run, "ben") == sorted(both)
+    assert await seen(harness, run, "ann") == sorted([*both, *own])
+    # What two people have annotated is left out, what one has annotated is not.
+    assert await next_of(harness, run, "cem") == of_ann[2]
+    assert await next_of(harness, run, "cem", raters=1) not in of_ann
+    assert await next_of(harness, run, "cem", raters=3) == of_ann[0]
+
+
+async def test_agreement_is_kappa_of_two_people_and_alpha_of_more(harness: ResultsHarness) -> None:
+    run = await answers_of(harness)
+    alone = await agreement(harness, run, "ann")
+    assert (alone.answers, alone.annotated, alone.raters, alone.measure) == (COUNT, 0, 0, 0)
+    labels = ["yes", "no", "yes", "no", "yes", ""]
+    order = await annotated_in_order(harness, run, "ann", labels)
+    await annotated_in_order(harness, run, "ben", ["yes", "no", "no", "no", "yes", "yes"])
+    two = await agreement(harness, run, "ben")
+    assert (two.annotated, two.annotated_twice, two.own, two.drawn) == (6, 6, 6, 6)
+    assert two.measure == annotation_pb2.AGREEMENT_MEASURE_COHENS_KAPPA
+    # 4 of 5 agree; by chance 3/5 * 2/5 + 2/5 * 3/5.
+    assert (two.raters, two.units) == (2, 5)
+    assert two.value == pytest.approx((0.8 - 0.48) / 0.52)
+    for sample in order[:3]:
+        await annotate(harness, run, "cem", sample, "yes")
+    three = await agreement(harness, run, "cem")
+    assert (three.measure, three.raters) == (annotation_pb2.AGREEMENT_MEASURE_KRIPPENDORFFS_ALPHA, 3)
+    assert -1 < three.value < two.value
+
+
+async def test_annotations_calibrate_a_judge_as_far_as_the_random_order_has_come(
+    harness: ResultsHarness,
+) -> None:
+    judged = await answers_of(harness)
+    judging = await judging_run(harness, judged, ["yes"] * COUNT)
+    request = answer_pb2.CalibrateJudgeRequest(run_id=judging.run_id)
+    order = await annotated_in_order(harness, judging, "ann", ["no"] * 10)
+    assert (await harness.answers.CalibrateJudge(request)).figure.marks == 10
+    # Chosen by hand, and so no fair sample: they count once the order has reached them.
+    later = [at for at in range(COUNT) if at not in order][:20]
+    for sample in later:
+        await annotate(harness, judging, "ann", sample, "no")
+    assert (await harness.answers.CalibrateJudge(request)).figure.marks < 30
+    rest = COUNT - len(order) - len(later)
+    await annotated_in_order(harness, judging, "ann", ["yes"] * rest)
+    assert await next_of(harness, judging, "ann") is None
+    figure = (await harness.answers.CalibrateJudge(request)).figure
+    assert (figure.marks, figure.raw) == (COUNT, 1.0)
+    assert figure.mean == pytest.approx(rest / COUNT)
+    found = await agreement(harness, judged, "ann")
+    assert (found.drawn, found.question.name, found.question.run_id) == (COUNT, "correctness", judged.run_id)
+
+
+async def test_what_judges_disagree_about_comes_first_where_that_is_asked(harness: ResultsHarness) -> None:
+    judged = await answers_of(harness, 10)
+    await judging_run(harness, judged, ["yes"] * 10)
+    judging = await judging_run(harness, judged, ["no" if at in (3, 7) else "yes" for at in range(10)])
+    first = await annotated_in_order(harness, judging, "ann", ["yes", "yes"], is_disagreement_first=True)
+    assert {*first} == {3, 7}
+    assert await next_of(harness, judging, "ann", is_disagreement_first=True) not in {3, 7, None}
+
+
+async def test_what_cannot_be_annotated_is_refused(harness: ResultsHarness) -> None:
+    samples = rows_of(["q0", "q1"], "failed")
+    run = await answered_run(harness, samples, [said(0, "a"), failed(1)])
+    request = annotation_pb2.AnnotateAnswerRequest(run_id=run.run_id, sample=1, label="yes", user="ann")
+    call = harness.annotations.AnnotateAnswer
+    assert await refusal_of(call(request)) == (
+        "OUTCOME_NOT_FOUND",
+        f"Run {run.run_id} has no answer to sample 1, rollout 0, so nothing was annotated.",
+    )
+    request.sample, request.label = 0, "maybe"
+    assert await refusal_of(call(request)) == ("INVALID_PARAMETER", "label must be yes, no, or empty.")
+    request.label, request.comment = "yes", "a" * 2001
+    assert (await refusal_of(call(request)))[0] == "INVALID_PARAMETER"
+    assert await annotated_in_order(harness, run, "ann", ["yes"]) == [0]
+    assert await next_of(harness, run, "ann") is None
