@@ -145,6 +145,7 @@ class LeaderboardEntry(_message.Message):
     DATASET_NAME_FIELD_NUMBER: _builtins.int
     UNSUSPECTED_FIELD_NUMBER: _builtins.int
     REWARD_UNSUSPECTED_FIELD_NUMBER: _builtins.int
+    RUN_COUNT_FIELD_NUMBER: _builtins.int
     rank: _builtins.int
     """Rank, from 1. Entries that the paired test does not distinguish from the first of their rank share it. 0 means unranked."""
     model: _builtins.str
@@ -177,6 +178,8 @@ class LeaderboardEntry(_message.Message):
     """Of rollouts: the share without suspicions; unset where the run is of others."""
     reward_unsuspected: _builtins.float
     """Of rollouts: the score of those without suspicions; unset where there are none."""
+    run_count: _builtins.int
+    """Completed runs of the model under the conditions of this one, itself included; 1001 where they are more. 0 in a history."""
     @_builtins.property
     def figure(self) -> _summary_pb2.MetricFigure:
         """Figure that it is ranked by."""
@@ -228,10 +231,11 @@ class LeaderboardEntry(_message.Message):
         dataset_name: _builtins.str = ...,
         unsuspected: _builtins.float | None = ...,
         reward_unsuspected: _builtins.float | None = ...,
+        run_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_reward_unsuspected", b"_reward_unsuspected", "_unparsed_rate", b"_unparsed_rate", "_unsuspected", b"_unsuspected", "closed_at", b"closed_at", "figure", b"figure", "num_fewshot", b"num_fewshot", "reward_unsuspected", b"reward_unsuspected", "trend", b"trend", "unparsed_rate", b"unparsed_rate", "unsuspected", b"unsuspected"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_reward_unsuspected", b"_reward_unsuspected", "_unparsed_rate", b"_unparsed_rate", "_unsuspected", b"_unsuspected", "answered", b"answered", "benchmark", b"benchmark", "closed_at", b"closed_at", "dataset_name", b"dataset_name", "failed", b"failed", "figure", b"figure", "is_selected_best", b"is_selected_best", "model", b"model", "not_compared_with", b"not_compared_with", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "rank", b"rank", "reward_unsuspected", b"reward_unsuspected", "run_id", b"run_id", "scoring_method", b"scoring_method", "state", b"state", "task_count", b"task_count", "tied_with", b"tied_with", "trend", b"trend", "unparsed_rate", b"unparsed_rate", "unranked_because", b"unranked_because", "unsuspected", b"unsuspected"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "_reward_unsuspected", b"_reward_unsuspected", "_unparsed_rate", b"_unparsed_rate", "_unsuspected", b"_unsuspected", "answered", b"answered", "benchmark", b"benchmark", "closed_at", b"closed_at", "dataset_name", b"dataset_name", "failed", b"failed", "figure", b"figure", "is_selected_best", b"is_selected_best", "model", b"model", "not_compared_with", b"not_compared_with", "num_fewshot", b"num_fewshot", "project_id", b"project_id", "rank", b"rank", "reward_unsuspected", b"reward_unsuspected", "run_count", b"run_count", "run_id", b"run_id", "scoring_method", b"scoring_method", "state", b"state", "task_count", b"task_count", "tied_with", b"tied_with", "trend", b"trend", "unparsed_rate", b"unparsed_rate", "unranked_because", b"unranked_because", "unsuspected", b"unsuspected"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__num_fewshot: _TypeAlias = _typing.Literal["num_fewshot"]  # noqa: Y015
     _WhichOneofArgType__num_fewshot: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot"]  # noqa: Y015

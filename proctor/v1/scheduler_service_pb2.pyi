@@ -251,6 +251,7 @@ class ListRunsRequest(_message.Message):
     TAG_FIELD_NUMBER: _builtins.int
     MODELS_FIELD_NUMBER: _builtins.int
     RUN_IDS_FIELD_NUMBER: _builtins.int
+    DAYS_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
     """1 to 500; 0 means 20."""
     page_token: _builtins.str
@@ -273,6 +274,8 @@ class ListRunsRequest(_message.Message):
     """Only runs that have this text in their names, in upper or lower case; empty means all."""
     tag: _builtins.str
     """Only runs with this tag; empty means all."""
+    days: _builtins.int
+    """Only runs that were ordered in the last so many days, 1 to 3,650; 0 means all."""
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Only runs of these models, at most 1,000, beside `model`; empty means all."""
@@ -297,10 +300,11 @@ class ListRunsRequest(_message.Message):
         tag: _builtins.str = ...,
         models: _abc.Iterable[_builtins.str] | None = ...,
         run_ids: _abc.Iterable[_builtins.str] | None = ...,
+        days: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "project_id", b"project_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "benchmark", b"benchmark", "dataset_id", b"dataset_id", "kind", b"kind", "model", b"model", "models", b"models", "name", b"name", "page_size", b"page_size", "page_token", b"page_token", "project_id", b"project_id", "run_id_prefix", b"run_id_prefix", "run_ids", b"run_ids", "state", b"state", "tag", b"tag"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "benchmark", b"benchmark", "dataset_id", b"dataset_id", "days", b"days", "kind", b"kind", "model", b"model", "models", b"models", "name", b"name", "page_size", b"page_size", "page_token", b"page_token", "project_id", b"project_id", "run_id_prefix", b"run_id_prefix", "run_ids", b"run_ids", "state", b"state", "tag", b"tag"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__project_id: _TypeAlias = _typing.Literal["project_id"]  # noqa: Y015
     _WhichOneofArgType__project_id: _TypeAlias = _typing.Literal["_project_id", b"_project_id"]  # noqa: Y015

@@ -219,7 +219,7 @@ def _ranked_table(console: Console, found: leaderboard_service_pb2.GetLeaderboar
     columns = (
         *numbers("rank"),
         Column("model"),
-        *numbers("score", "95 % interval", "tasks", "unparsed"),
+        *numbers("score", "95 % interval", "tasks", "runs", "unparsed"),
         Column("trend", "whole"),
     )
     made = table(console, columns)
@@ -236,7 +236,8 @@ def _ranked_table(console: Console, found: leaderboard_service_pb2.GetLeaderboar
 
 def _figures(entry: leaderboard_pb2.LeaderboardEntry) -> tuple[Cell, ...]:
     tasks = str(entry.task_count or "")
-    return _score(entry), interval(entry.figure), tasks, _unparsed(entry), _trend(entry.trend)
+    runs = total_text(entry.run_count) if entry.run_count else ""
+    return _score(entry), interval(entry.figure), tasks, runs, _unparsed(entry), _trend(entry.trend)
 
 
 def _unparsed(entry: leaderboard_pb2.LeaderboardEntry) -> str:

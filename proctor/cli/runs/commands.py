@@ -20,7 +20,7 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.plain import total_text
-from proctor.values.run import STATE_WORDS
+from proctor.values.run import MAX_HISTORY_DAYS, STATE_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,9 @@ class RunsOptions:
     project: Annotated[int | None, typer.Option(help="Only this project.")] = None
     name: Annotated[str, typer.Option(help="Only runs that have this in their names.")] = ""
     tag: Annotated[str, typer.Option(help="Only runs with this tag.")] = ""
+    days: Annotated[
+        int | None, typer.Option(min=1, max=MAX_HISTORY_DAYS, help="Only runs ordered in the last N days.")
+    ] = None
     page_size: Annotated[int, typer.Option(min=1, max=500, help="Runs per page.")] = 20
     page: PageOption = ""
 
@@ -48,6 +51,7 @@ async def runs(session: Session, options: RunsOptions) -> None:
         dataset_id=options.dataset,
         name=options.name,
         tag=options.tag,
+        days=options.days or 0,
     )
     is_filtered = bool(chosen.ListFields())
     chosen.page_size, chosen.page_token = options.page_size, options.page

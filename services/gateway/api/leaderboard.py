@@ -71,6 +71,9 @@ class Ranked(_Entry):
         description="Listed models without a paired test: not compared yet, or no test is possible"
     )
     job_id: str | None = Field(description="Null for a baseline")
+    run_count: int = Field(
+        description="Completed runs of the model under these conditions; 1001 where they are more than 1,000"
+    )
     is_selected_best: bool = Field(
         description="It is the best of several runs and not the latest, so its figure is biased upwards"
     )

@@ -132,6 +132,7 @@ def _entry_to_proto(entry: LeaderboardEntry) -> leaderboard_pb2.LeaderboardEntry
         trend=TREND.to_proto(entry.trend) if entry.trend else None,
         is_selected_best=entry.is_selected_best,
         unranked_because=entry.unranked_because,
+        run_count=entry.run_count,
         **(_fields_of(entry.run) if entry.run else {}),
     )
 

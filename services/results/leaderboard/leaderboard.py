@@ -115,12 +115,16 @@ def trend_of(previous_run_id: str, stored: StoredDifference | None) -> Trend | N
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The latest run of a model under some conditions, or its best one. Its failing runs are one."""
+    """The latest run of a model under some conditions, or its best one. Its failing runs are one.
+
+    `run_count`: how many completed runs it was chosen of; MAX_COUNTED + 1 where they are more.
+    """
 
     run: ClosedRun
     metric: str
     previous_run_id: str = ""
     is_latest: bool = True
+    run_count: int = 1
 
     @property
     def conditions(self) -> EvaluationConditions:
@@ -145,7 +149,8 @@ class LeaderboardEntry:
     """A model on a leaderboard or in a history. Rank 0: it is unranked. A baseline has no run.
 
     `tied_with`: listed models whose comparison with it shows no difference, of whatever rank;
-    `not_compared_with`: those for which there is none, or none that allows a test.
+    `not_compared_with`: those for which there is none, or none that allows a test. `run_count`: the completed
+    runs of the model under its conditions; 0 in a history.
     """
 
     model: str
@@ -158,6 +163,7 @@ class LeaderboardEntry:
     trend: Trend | None = None
     is_selected_best: bool = False
     unranked_because: tuple[str, ...] = ()
+    run_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +283,14 @@ def unranked_candidates(candidates: Iterable[Candidate], ranked: Iterable[Candid
 def entry_of(one: Candidate) -> LeaderboardEntry:
     """An entry without its rank."""
     figure = one.run.result.figures[one.metric]
-    return LeaderboardEntry(one.run.model, one.metric, figure, one.run, is_selected_best=not one.is_latest)
+    return LeaderboardEntry(
+        one.run.model,
+        one.metric,
+        figure,
+        one.run,
+        is_selected_best=not one.is_latest,
+        run_count=one.run_count,
+    )
 
 
 def unranked_entry(one: Candidate, conditions: EvaluationConditions) -> LeaderboardEntry:

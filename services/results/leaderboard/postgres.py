@@ -102,9 +102,10 @@ class PostgresLeaderboard:
             project_id=_project(project_id),
             metric=metric,
             is_best=is_best,
+            most=MAX_COUNTED + 1,
         )
         return [
-            Candidate(_closed_run(row), metric, row["previous_run_id"] or "", row["is_latest"])
+            Candidate(_closed_run(row), metric, row["previous_run_id"] or "", row["is_latest"], row["runs"])
             for row in rows
         ]
 

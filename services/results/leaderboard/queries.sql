@@ -80,7 +80,7 @@ WITH RECURSIVE listed AS (
 )
 SELECT
     c.run_id::text AS run_id, c.benchmark, c.model, c.project_id, c.state, c.closed_at, c.result,
-    chosen.run_id = latest.run_id AS is_latest, previous.run_id::text AS previous_run_id
+    chosen.run_id = latest.run_id AS is_latest, previous.run_id::text AS previous_run_id, counted.runs
 FROM listed
 CROSS JOIN LATERAL (
     SELECT e.closed_at, e.run_id
@@ -117,7 +117,17 @@ LEFT JOIN LATERAL (
         AND (e.closed_at, e.run_id) < (chosen.closed_at, chosen.run_id)
     ORDER BY e.closed_at DESC, e.run_id DESC
     LIMIT 1
-) AS previous ON true;
+) AS previous ON true
+CROSS JOIN LATERAL (
+    SELECT count(*) AS runs
+    FROM (
+        SELECT
+        FROM leaderboard_entries AS e
+        WHERE e.benchmark = :benchmark AND e.project_id = :project_id AND e.metric = :metric
+            AND e.model = listed.model AND e.conditions = listed.conditions
+        LIMIT :most
+    ) AS some_runs
+) AS counted;
 
 -- name: find_newest_run: Return the completed run of a benchmark that was closed last
 SELECT c.run_id::text AS run_id, c.benchmark, c.model, c.project_id, c.state, c.closed_at, c.result

@@ -13,7 +13,7 @@ from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.values.names.user import LOCAL_USER, Caller
-from proctor.values.run import RunId, RunKind, RunState
+from proctor.values.run import MAX_HISTORY_DAYS, RunId, RunKind, RunState
 from proctor.wire.enums import member_of
 from proctor.wire.values import PRICE
 from services.common.checked_fields import checked_ids, checked_texts, invalid_field, nul_problem, refuse
@@ -234,9 +234,16 @@ def _filter(request: scheduler_pb2.ListRunsRequest) -> RunFilter:
         id_prefix=_id_prefix(request.run_id_prefix),
         name=request.name.strip(),
         tag=request.tag.strip(),
+        days=_days(request.days),
         models=checked_texts("models", request.models),
         run_ids=tuple(checked_ids("run_ids", request.run_ids, MAX_PAGE_SIZE)),
     )
+
+
+def _days(number: int) -> int:
+    if not 0 <= number <= MAX_HISTORY_DAYS:
+        raise invalid_field("days", f"is {number}, but must be 1 to {MAX_HISTORY_DAYS}, or 0 for all")
+    return number
 
 
 def _id_prefix(text: str) -> str:

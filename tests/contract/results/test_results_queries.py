@@ -30,6 +30,7 @@ EXPORTED = {
 }
 
 # Metrics, bounds of scores and lengths, marks and the class of failures.
+MOST = {"most": "1001"}
 CHOSEN = {
     "metrics": "'{a}'",
     "min_score": "0",
@@ -122,7 +123,13 @@ HOT: Mapping[str, Mapping[str, str]] = {
     "list_task_counts": {"run_ids": f"ARRAY[{RUN}]::uuid[]"},
     "list_all_shard_counts": {"run_id": RUN},
     "list_leaderboard_metrics": {"benchmark": "'glue'", "project_id": "''"},
-    "list_entries": {"benchmark": "'glue'", "project_id": "'7'", "metric": "'acc'", "is_best": "true"},
+    "list_entries": {
+        "benchmark": "'glue'",
+        "project_id": "'7'",
+        "metric": "'acc'",
+        "is_best": "true",
+        **MOST,
+    },
     "list_history": {
         "benchmark": "'glue'",
         "model": "''",
@@ -132,12 +139,7 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "limit": "100",
         "state": "''",
     },
-    "count_history": {
-        "benchmark": "''",
-        "model": "'p/7'",
-        "since": "now() - interval '1 day'",
-        "most": "1001",
-    },
+    "count_history": {"benchmark": "''", "model": "'p/7'", "since": "now() - interval '1 day'", **MOST},
     "list_comparisons": {"run_ids": f"ARRAY[{RUN}, {SET}]::uuid[]", "metric": "'acc'"},
     "find_previous_run": {
         "run_id": RUN,

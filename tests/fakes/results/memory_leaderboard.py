@@ -53,7 +53,7 @@ class MemoryLeaderboard:
             and metric in run.result.figures
             and _key(run) < _key(chosen)
         ]
-        return Candidate(chosen, metric, before[-1] if before else "", chosen is runs[-1])
+        return Candidate(chosen, metric, before[-1] if before else "", chosen is runs[-1], len(runs))
 
     async def newest_run(self, benchmark: str) -> ClosedRun | None:
         runs = self._complete(benchmark, None)

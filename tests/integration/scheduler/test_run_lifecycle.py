@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from proctor.values.run import RunId, RunKind, RunState
+from services.common.clock import SystemClock
 from services.common.errors import RunNotFound
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.limits.postgres import PostgresLimits
@@ -145,6 +146,17 @@ async def test_lists_have_kinds_and_data_sets(stores: Stores) -> None:
     assert await listed(dataset_id=OTHER) == ([two.run_id], 1)
     assert await listed(dataset_id=OTHER, kind=RunKind.SUITE) == ([], 0)
     assert await listed(benchmark=DATASET) == ([one.run_id], 1)
+
+
+async def test_lists_have_the_runs_of_the_last_days(stores: Stores) -> None:
+    now = SystemClock().now()
+    newer, older = [
+        await add(stores, replace(new_run(), created_at=now - timedelta(days=days))) for days in (1, 3)
+    ]
+    for days, listed in ((2, [newer]), (4, [newer, older]), (0, [newer, older])):
+        page = await stores.lists.page(RunFilter(days=days), 10, None)
+        assert [run.run_id for run in page.runs] == [run.run_id for run in listed]
+        assert page.total == len(listed)
 
 
 async def test_only_a_closed_run_is_deleted(stores: Stores) -> None:

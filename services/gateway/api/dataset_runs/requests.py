@@ -15,7 +15,7 @@ from proctor.values.run import WINDOW_PATTERN, RunState, window_seconds
 from proctor.values.scoring import Reasoning, Truncation
 from proctor.wire.enums import number_of, value_of
 from proctor.wire.well_known import unless_empty
-from services.gateway.api.runs.labels import LabelsGiven, NameFilter, TagFilter
+from services.gateway.api.runs.labels import DaysFilter, LabelsGiven, NameFilter, TagFilter
 from services.gateway.api.runs.requests import (
     BaseUrlField,
     MaxCost,
@@ -153,6 +153,7 @@ class DatasetRunsParameters:
     dataset_id: Annotated[Text, Query(description='"ds_…"')] = ""
     name: NameFilter = ""
     tag: TagFilter = ""
+    days: DaysFilter = None
 
     def to_proto(self) -> scheduler_pb2.ListRunsRequest:
         return scheduler_pb2.ListRunsRequest(
@@ -164,6 +165,7 @@ class DatasetRunsParameters:
             dataset_id=self.dataset_id,
             name=self.name,
             tag=self.tag,
+            days=self.days or 0,
         )
 
 

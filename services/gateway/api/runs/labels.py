@@ -13,6 +13,7 @@ from proctor.values.names.run_labels import (
     MAX_TAG_CHARACTERS,
     MAX_TAGS,
 )
+from proctor.values.run import MAX_HISTORY_DAYS
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.parameters import JobId, RequestBody, Text
 from services.gateway.http.paths import BENCHMARKING
@@ -27,6 +28,9 @@ Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS)]
 Note = Annotated[Text, Field(max_length=MAX_NOTE_CHARACTERS)]
 NameFilter = Annotated[Text, Query(description="A part of the name of a run, in upper or lower case")]
 TagFilter = Annotated[Text, Query(description="A tag of a run")]
+DaysFilter = Annotated[
+    int | None, Query(ge=1, le=MAX_HISTORY_DAYS, description="Only runs ordered in the last so many days")
+]
 
 
 class LabelsGiven(RequestBody):

@@ -18,7 +18,7 @@ from proctor.values.run import RunState
 from proctor.values.sample import MAX_FEWSHOT
 from proctor.values.scoring import Reasoning, Truncation
 from proctor.wire.enums import number_of, value_of
-from services.gateway.api.runs.labels import LabelsGiven, NameFilter, TagFilter
+from services.gateway.api.runs.labels import DaysFilter, LabelsGiven, NameFilter, TagFilter
 from services.gateway.api.suites.schemas import BenchmarkFilter
 from services.gateway.http.parameters import (
     JSON_INT_MAX,
@@ -249,6 +249,7 @@ class RunsParameters:
     kind: KindFilter = "suite"
     name: NameFilter = ""
     tag: TagFilter = ""
+    days: DaysFilter = None
     limit: Annotated[int, Query(ge=1, le=500)] = 20
     cursor: Cursor = ""
 
@@ -262,4 +263,5 @@ class RunsParameters:
             kind=kind_number(self.kind, self.suite),
             name=self.name,
             tag=self.tag,
+            days=self.days or 0,
         )

@@ -34,6 +34,7 @@ _COLUMNS = (
     "ci_low",
     "ci_high",
     "n",
+    "runs",
     "run_id",
     "closed_at",
     "change",
@@ -87,7 +88,7 @@ async def export_leaderboard(results: ResultsCalls, parameters: ParametersOf) ->
 
 
 def _record(row: LeaderboardRow) -> Iterable[Value]:
-    figure = (row.score, row.figure.ci_low, row.figure.ci_high, row.n)
+    figure = (row.score, row.figure.ci_low, row.figure.ci_high, row.n, row.run_count or None)
     trend = row.trend_details
     change = (trend.difference, trend.previous_job_id) if trend else (None, None)
     words = ("; ".join(row.tied_with), "; ".join(row.unranked_because))

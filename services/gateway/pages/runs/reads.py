@@ -34,6 +34,7 @@ from services.gateway.pages.runs.listed_runs import ListedRun, listed_runs
 
 _PAGE_SIZE = 50
 _KINDS = ("suite", "dataset")
+_DAYS = ("1", "7", "30", "90")
 _NO_OPTIONS = FilterOptions((), (), {})
 
 
@@ -57,6 +58,10 @@ class RunListView(ListView[ListedRun]):
         return COLUMNS
 
     @property
+    def all_days(self) -> Sequence[tuple[str, str]]:
+        return [(each, "the last day" if each == "1" else f"the last {each} days") for each in _DAYS]
+
+    @property
     def heads(self) -> Sequence[tuple[str, str]]:
         return [(column.title, column.kind) for column in self.columns]
 
@@ -75,6 +80,7 @@ class _Given:
     model: Annotated[str, Query(max_length=512)] = ""
     name: Annotated[str, Query(max_length=MAX_NAME_CHARACTERS)] = ""
     tag: Annotated[str, Query(max_length=MAX_TAG_CHARACTERS)] = ""
+    days: Annotated[str, Query(max_length=16)] = ""
     dataset: Annotated[str, Query(max_length=64)] = ""
     id: Annotated[str, Query(max_length=64)] = ""
     metric: Annotated[str, Query(max_length=64)] = ""
@@ -93,6 +99,7 @@ def _filters(
     wanted = ".".join(column) if column else given.columns or remembered
     understood = {
         "id": id_digits(given.id),
+        "days": given.days if given.days in _DAYS else "",
         "kind": given.kind if given.kind in _KINDS and not given.suite else "",
         "columns": columns_text(chosen_columns(wanted)),
     }
@@ -148,6 +155,7 @@ async def list_request(scheduler: Scheduler, filters: ListFilters) -> scheduler_
         run_id_prefix=filters["id"],
         name=filters["name"],
         tag=filters["tag"],
+        days=int(filters["days"] or 0),
     )
 
 

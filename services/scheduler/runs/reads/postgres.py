@@ -37,6 +37,7 @@ class PostgresRunLists:
             "last_id": last_id,
             "name": wanted.name or None,
             "tag": wanted.tag or None,
+            "days": wanted.days or None,
             "models": list(wanted.models) or None,
             "run_ids": list(wanted.run_ids) or None,
         }

@@ -15,6 +15,7 @@ WHERE (:state::text IS NULL OR state = :state)
     AND (:first_id::uuid IS NULL OR run_id BETWEEN :first_id AND :last_id)
     AND (:name::text IS NULL OR (lower_name <> '' AND strpos(lower_name, lower(:name)) > 0))
     AND (:tag::text IS NULL OR (tags <> '{}' AND tags @> ARRAY[:tag]))
+    AND (:days::integer IS NULL OR created_at >= now() - make_interval(days => :days))
     AND (:models::text[] IS NULL OR model = ANY (:models))
     AND (:run_ids::uuid[] IS NULL OR run_id = ANY (:run_ids))
     -- A page begins inside the index, whatever its number. OFFSET would read all pages before it.
@@ -48,6 +49,7 @@ FROM (
         AND (:first_id::uuid IS NULL OR run_id BETWEEN :first_id AND :last_id)
         AND (:name::text IS NULL OR (lower_name <> '' AND strpos(lower_name, lower(:name)) > 0))
         AND (:tag::text IS NULL OR (tags <> '{}' AND tags @> ARRAY[:tag]))
+        AND (:days::integer IS NULL OR created_at >= now() - make_interval(days => :days))
         AND (:models::text[] IS NULL OR model = ANY (:models))
         AND (:run_ids::uuid[] IS NULL OR run_id = ANY (:run_ids))
     LIMIT :most

@@ -12,7 +12,10 @@ from services.scheduler.runs.lifecycle.run import Run
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Unset fields filter nothing. `id_prefix`: hexadecimal digits without dashes; `name`: a part of one."""
+    """Unset fields filter nothing. `id_prefix`: hexadecimal digits without dashes; `name`: a part of one.
+
+    `days`: ordered in the last so many, by the clock of Postgres.
+    """
 
     state: RunState | None = None
     benchmark: str = ""
@@ -23,6 +26,7 @@ class RunFilter:
     id_prefix: str = ""
     name: str = ""
     tag: str = ""
+    days: int = 0
     # Of any of these, and any of these runs.
     models: tuple[str, ...] = ()
     run_ids: tuple[str, ...] = ()

@@ -1,6 +1,9 @@
 """Filters of the list of runs in memory."""
 
+from datetime import timedelta
+
 from proctor.values.run import RunKind
+from services.common.clock import SystemClock
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.reads.run_list import RunFilter
 
@@ -16,6 +19,7 @@ def matches(run: Run, wanted: RunFilter) -> bool:
         and run.run_id.replace("-", "").startswith(wanted.id_prefix)
         and wanted.name.lower() in run.labels.name.lower()
         and (not wanted.tag or wanted.tag in run.labels.tags)
+        and (not wanted.days or run.created_at >= SystemClock().now() - timedelta(days=wanted.days))
         and (not wanted.models or run.order.model in wanted.models)
         and (not wanted.run_ids or run.run_id in wanted.run_ids)
     )

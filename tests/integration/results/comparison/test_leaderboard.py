@@ -81,6 +81,7 @@ async def test_the_latest_and_the_best_completed_run_of_each_model_are_found(wor
         one.run.model: one for one in await world.kept.candidates(world.benchmark, "acc", None, is_best=True)
     }
     assert (entries["p/a"].is_latest, entries["p/b"].is_latest) == (False, True)
+    assert (entries["p/a"].run_count, entries["p/b"].run_count) == (2, 1)
     [entry] = [
         one
         for one in await world.kept.candidates(world.benchmark, "acc", None, is_best=False)
