@@ -34,6 +34,11 @@ class Excerpt(Generic[Item]):
         return self.last + 1 if self.last < self.total else None
 
     @property
+    def ending(self) -> int:
+        """The number of the first of the last items, as many as this page has."""
+        return max(1, self.total - len(self.shown) + 1)
+
+    @property
     def is_part(self) -> bool:
         return len(self.shown) < self.total
 

@@ -5,27 +5,34 @@ out.
 """
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 _TOO_LARGE = 1e15
+_FAILED = re.compile(r"Exit code: (?!0\b)|The command was ended")
 
 
 @dataclass(frozen=True, slots=True)
 class AgentAction:
-    """A command of the agent, and what it printed."""
+    """A command of the agent, and what it printed, which begins with its exit code for the shell agents."""
 
     command: str
     output: str
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether it is known to have failed."""
+        return bool(_FAILED.match(self.output))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """A step of the trajectory; `source` is "system", "user", "agent" or "unknown".
 
-    Tokens are None where no model was asked.
+    Tokens are None where no model was asked. `elapsed`: the seconds since the first step that has a time.
     """
 
     number: int
@@ -35,6 +42,7 @@ class Step:
     actions: Sequence[AgentAction]
     prompt_tokens: int | None
     completion_tokens: int | None
+    elapsed: float | None = None
 
     @property
     def characters(self) -> int:
@@ -81,6 +89,11 @@ class RolloutRecord:
     artifacts: Collection[str] = ()
 
     @property
+    def failed_steps(self) -> Sequence[int]:
+        """The numbers of the steps with a command that failed."""
+        return [step.number for step in self.steps if any(action.is_failed for action in step.actions)]
+
+    @property
     def commands(self) -> int:
         return sum(len(step.actions) for step in self.steps)
 
@@ -103,10 +116,7 @@ def record_of(body_json: str) -> RolloutRecord:
             if (value := _number(given)) is not None
         ],
         suspicions=[each for each in _list(known.get("suspicions")) if isinstance(each, str)],
-        steps=[
-            _step(number, _mapping(step))
-            for number, step in enumerate(_list(_mapping(known.get("trajectory")).get("steps")), 1)
-        ],
+        steps=_steps(_list(_mapping(known.get("trajectory")).get("steps"))),
         diff=[DiffLine(_kind(line), line) for line in _text(known.get("diff")).splitlines()],
         log=_text(known.get("verifier_log")).splitlines(),
         execution=_text(known.get("execution")),
@@ -123,6 +133,15 @@ def _rubric(name: str, known: Mapping[str, Any]) -> RubricRow:
         tests=int(_number(known.get("test_count")) or 0),
         passed=int(_number(known.get("tests_passed")) or 0),
     )
+
+
+def _steps(known: Sequence[Any]) -> Sequence[Step]:
+    steps = [_step(number, _mapping(step)) for number, step in enumerate(known, 1)]
+    began = next((step.at for step in steps if step.at), None)
+    return [
+        replace(step, elapsed=(step.at - began).total_seconds()) if step.at and began else step
+        for step in steps
+    ]
 
 
 def _step(number: int, known: Mapping[str, Any]) -> Step:

@@ -100,6 +100,12 @@ class RolloutView:
         query = f"?{urlencode({part: number})}" if number > 1 else ""
         return f"{self.at(self.key.task, self.key.rollout)}{query}#{_ANCHORS[part]}"
 
+    def step(self, number: int) -> str:
+        """The address of a step: on this page where it is there, else a page that begins with it."""
+        if self.steps.first <= number <= self.steps.last:
+            return f"#step-{number}"
+        return self.starting_at("step", number)
+
     @property
     def diff_file(self) -> str:
         return self._artifact(DIFF)
