@@ -42,6 +42,8 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "rescore": "results.rescore:rescore",
         "runs": "runs.commands:runs_group",
         "golden": "results.export:golden_group",
+        "annotate": "results.annotate:annotate",
+        "annotations": "results.annotate:annotations",
     },
     "Compare models": {
         "compare": "results.compare:compare",

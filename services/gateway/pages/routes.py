@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from services.gateway.pages import appearance, asset_files, search, sign_in
+from services.gateway.pages.annotations import routes as annotations
 from services.gateway.pages.answers import export as answer_files
 from services.gateway.pages.answers import routes as answers
 from services.gateway.pages.audit import routes as audit
@@ -46,6 +47,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     run_labels.router,
     answers.router,
     answer_files.router,
+    annotations.router,
     rescoring.router,
     rollouts.router,
     rollout_socket.router,

@@ -33,6 +33,7 @@ from services.gateway.api.comparisons import routes as comparisons
 from services.gateway.api.dataset_runs import routes as dataset_runs
 from services.gateway.api.datasets import routes as datasets
 from services.gateway.api.files import routes as files
+from services.gateway.api.judging import annotations
 from services.gateway.api.judging import routes as judging
 from services.gateway.api.runs import imports
 from services.gateway.api.runs import labels as run_labels
@@ -73,6 +74,7 @@ _ROUTERS = (
     leaderboard.router,
     exports.router,
     judging.router,
+    annotations.router,
     imports.router,
     rescoring.router,
     queue.router,

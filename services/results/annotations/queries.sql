@@ -33,7 +33,7 @@ LEFT JOIN (
         JOIN run_tasks AS t ON t.run_id = h.run_id AND t.task = :name
         JOIN current_outcomes AS v ON v.run_id = t.run_id AND v.task_index = t.task_index
         JOIN samples AS s ON s.sample_set_id = t.sample_set_id AND s.position = v.sample - t.first_sample
-        WHERE h.benchmark = :run_id::uuid::text AND v.scores ->> 'verdict' IS NOT NULL
+        WHERE h.benchmark = :run_id::text AND v.scores ->> 'verdict' IS NOT NULL
     ) AS verdicts
     GROUP BY sample, rollout
 ) AS judged ON judged.sample = o.sample AND judged.rollout = o.rollout

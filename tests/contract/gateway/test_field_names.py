@@ -40,6 +40,8 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("model_id", "model"): _PROMISED,
     ("model_name", "model"): _PROMISED,
     ("next_cursor", "next_page_token"): _PROMISED,
+    ("rollout", "first_rollout"): "a list that begins at this answer and ends with it",
+    ("sample", "first_sample"): "a list that begins at this answer and ends with it",
     ("repetitions", "rollouts"): "of a judge: verdicts on one answer, which may be one of several rollouts",
     ("size", "size_bytes"): _PROMISED,
     ("status", "state"): _PROMISED,

@@ -24,6 +24,9 @@ PROMISED = {
     "/api/v1/benchmarking/results/{job_id}/export",
     "/api/v1/benchmarking/rescore/{job_id}",
     "/api/v1/benchmarking/judgements/{job_id}",
+    "/api/v1/benchmarking/annotations/{job_id}",
+    "/api/v1/benchmarking/annotations/{job_id}/agreement",
+    "/api/v1/benchmarking/annotations/{job_id}/next",
     "/api/v1/benchmarking/compare",
     "/api/v1/benchmarking/gate",
     "/api/v1/benchmarking/plan-size",
@@ -132,7 +135,7 @@ async def described(harness: GatewayHarness) -> dict[str, dict[str, dict[str, An
 REPEATABLE = {
     *(
         f"/api/v1/benchmarking/{change}/{{job_id}}"
-        for change in ("cancel", "pause", "resume", "retry", "reclose", "rescore")
+        for change in ("annotations", "cancel", "pause", "resume", "retry", "reclose", "rescore")
     ),
     *(
         f"/admin/benchmarks/{{benchmark_id}}/{change}"

@@ -159,6 +159,68 @@ async def test_pages_show_the_judges_and_their_verdicts(
     assert "The answer says" in pages[f"/runs/{judging_id}/results"]
 
 
+async def annotated_on_its_page(stack: StackHarness, judging_id: str, earlier: int) -> int:
+    """The number of one more answer; the page is in the other order then."""
+    url, site = f"/runs/{judging_id}/annotations", f"http://{stack.stack.gateway_http}"
+    async with aiohttp.ClientSession(site, headers={"Origin": site}) as session:
+        async with session.get(url) as response:
+            page = await response.text()
+        assert (response.status, "1 of 30 answers annotated, 1 by you" in " ".join(page.split())) == (
+            200,
+            True,
+        )
+        sample = int(page.split('name="sample" value="')[1].split('"')[0])
+        assert sample != earlier
+        form = {"sample": str(sample), "label": "no", "order": "disagreement"}
+        async with session.post(url, data=form) as response:
+            page = await response.text()
+        assert (response.status, response.url.path_qs) == (200, f"{url}?order=disagreement")
+        assert "Random order" in page
+        async with session.get(f"{url}/export.csv") as response:
+            lines = (await response.text()).splitlines()
+    assert len(lines) == 3
+    assert "'=good" in "".join(lines)
+    return sample
+
+
+async def test_people_annotate_the_answers_of_a_judge_over_rest_and_pages(
+    stack: StackHarness, judged: str, judging: dict[str, Any]
+) -> None:
+    judging_id = judging["run"]["run_id"]
+    path = f"{API}/annotations/{judging_id}"
+    first = (await http(stack, "GET", f"{path}/next")).body
+    assert first["question"] == {
+        "job_id": judged,
+        "name": "correctness",
+        "labels": [{"label": "yes", "score": 1.0}, {"label": "no", "score": 0.0}],
+    }
+    assert f"KEY=w{first['sample']}" in first["prompt"]
+    assert first["answer"]
+    said = {"sample": first["sample"], "label": "yes", "comment": "=good"}
+    assert (await http(stack, "POST", path, json=said)).status == 200
+    refused = await http(stack, "POST", path, json=said | {"label": "maybe"})
+    assert (refused.status, refused.body["detail"]) == (422, "label must be yes, no, or empty.")
+    [own] = (await http(stack, "GET", path)).body["annotations"]
+    assert (own["sample"], own["label"], own["score"], own["comment"]) == (
+        first["sample"],
+        "yes",
+        1.0,
+        "=good",
+    )
+    samples = [first["sample"], await annotated_on_its_page(stack, judging_id, first["sample"])]
+    found = (await http(stack, "GET", f"{path}/agreement")).body
+    counts = ("answers", "annotated", "own", "annotated_twice", "measure", "value")
+    assert [found[name] for name in counts] == [COUNT, 2, 2, 0, None, None]
+    [judge] = [
+        each
+        for each in (await http(stack, "GET", f"{API}/judgements/{judged}")).body["judged_by"]
+        if each["job_id"] == judging_id
+    ]
+    # The judge says nothing that can be read of the last ones.
+    assert judge["calibrated"]["marks"] == sum(sample < COUNT - HARD for sample in samples)
+    assert found["drawn"] == 2
+
+
 @pytest.mark.parametrize("changes", [{"prompt": "none"}, {"scale": "1-99"}, {"document": "judge: ["}])
 async def test_a_judge_that_cannot_be_asked_is_refused(
     stack: StackHarness, judged: str, changes: dict[str, str]

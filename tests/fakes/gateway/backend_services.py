@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 
+from proctor.v1 import annotation_service_pb2_grpc as annotation_grpc
 from proctor.v1 import answer_service_pb2_grpc as answer_grpc
 from proctor.v1 import audit_service_pb2_grpc as audit_grpc
 from proctor.v1 import comparison_service_pb2_grpc as comparison_grpc
@@ -347,6 +348,7 @@ async def results_server(fake: FakeResults, address: str = "127.0.0.1:0") -> Asy
         leaderboard_grpc.add_LeaderboardServiceServicer_to_server(fake.entries, server)
         rescore_grpc.add_RescoreServiceServicer_to_server(fake.rescoring, server)
         answer_grpc.add_AnswerServiceServicer_to_server(fake.answers, server)
+        annotation_grpc.add_AnnotationServiceServicer_to_server(fake.annotations, server)
         export_grpc.add_ExportServiceServicer_to_server(fake.exports, server)
 
     async with _serving(register, address, "proctor.v1.ResultsService") as server:

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from proctor.v1 import annotation_service_pb2 as annotation_pb2
+from proctor.v1 import annotation_service_pb2_grpc as annotation_grpc
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import answer_service_pb2_grpc as answer_grpc
 from proctor.v1 import (
@@ -181,6 +183,54 @@ class FakeAnswers(answer_grpc.AnswerServiceServicer):
 
 
 @dataclass
+class FakeAnnotations(annotation_grpc.AnnotationServiceServicer):
+    """A queue of answers to one run, and what was said of them; two to a page."""
+
+    run_id: str = ""
+    name: str = "correctness"
+    labels: tuple[str, ...] = ("yes", "no")
+    queue: list[int] = field(default_factory=list)
+    asked: list[annotation_pb2.FindUnannotatedRequest] = field(default_factory=list)
+    said: list[annotation_pb2.AnnotateAnswerRequest] = field(default_factory=list)
+    annotations: list[annotation_pb2.Annotation] = field(default_factory=list)
+    agreement: annotation_pb2.GetAgreementResponse = field(
+        default_factory=annotation_pb2.GetAgreementResponse
+    )
+
+    def _question(self) -> annotation_pb2.AnnotationQuestion:
+        labels = [annotation_pb2.AnnotationLabel(label=one, score=0.5) for one in self.labels]
+        return annotation_pb2.AnnotationQuestion(run_id=self.run_id, name=self.name, labels=labels)
+
+    async def FindUnannotated(
+        self, request: annotation_pb2.FindUnannotatedRequest, context: Any
+    ) -> annotation_pb2.FindUnannotatedResponse:
+        self.asked.append(request)
+        left = self.queue[len(self.said) :]
+        sample = left[0] if left else None
+        return annotation_pb2.FindUnannotatedResponse(question=self._question(), sample=sample)
+
+    async def AnnotateAnswer(
+        self, request: annotation_pb2.AnnotateAnswerRequest, context: Any
+    ) -> annotation_pb2.AnnotateAnswerResponse:
+        self.said.append(request)
+        return annotation_pb2.AnnotateAnswerResponse()
+
+    async def ListAnnotations(
+        self, request: annotation_pb2.ListAnnotationsRequest, context: Any
+    ) -> annotation_pb2.ListAnnotationsResponse:
+        start = int(request.page_token or 0)
+        token = str(start + 2) if start + 2 < len(self.annotations) else ""
+        shown = self.annotations[start : start + 2]
+        return annotation_pb2.ListAnnotationsResponse(annotations=shown, next_page_token=token)
+
+    async def GetAgreement(
+        self, request: annotation_pb2.GetAgreementRequest, context: Any
+    ) -> annotation_pb2.GetAgreementResponse:
+        self.agreement.question.CopyFrom(self._question())
+        return self.agreement
+
+
+@dataclass
 class FakeExports(export_grpc.ExportServiceServicer):
     """Sends `pieces`, or `refusal` before the piece of that number; counts what was taken from it.
 
@@ -259,6 +309,7 @@ class FakeResults(results_grpc.ResultsServiceServicer):
     entries: FakeLeaderboard = field(default_factory=FakeLeaderboard)
     rescoring: FakeRescoring = field(default_factory=FakeRescoring)
     answers: FakeAnswers = field(default_factory=FakeAnswers)
+    annotations: FakeAnnotations = field(default_factory=FakeAnnotations)
     exports: FakeExports = field(default_factory=FakeExports)
     reclosed: list[str] = field(default_factory=list)
 

@@ -27,6 +27,11 @@ class CommandLine:
         script = f'"$@" | {into}; exit ${{PIPESTATUS[0]}}'
         return await ended(await self._start("bash", "-c", script, "-", *_PROGRAM, *arguments))
 
+    async def told(self, lines: str, *arguments: str) -> Finished:
+        """With lines on its standard input."""
+        script = 'printf %s "$0" | "$@"'
+        return await ended(await self._start("bash", "-c", script, lines, *_PROGRAM, *arguments))
+
     async def _start(self, *command: str) -> asyncio.subprocess.Process:
         """As in the foreground of a terminal: also where the tests were started with Ctrl-C ignored."""
         return await asyncio.create_subprocess_exec(

@@ -1,7 +1,9 @@
 """Commands that look at answers as a script sees them, against a real gateway."""
 
+import json
 from pathlib import Path
 
+from proctor.v1 import annotation_service_pb2 as annotation_pb2
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import outcome_pb2
@@ -211,3 +213,52 @@ async def test_reasoning_is_shown_before_the_answer(harness: GatewayHarness, pro
     beside = await proctor("side-by-side", run.run_id, stored_run(harness).run_id)
     assert "reasoning Perhaps Oslo?" in beside.out
     assert "(unparsed, ended by length)" in beside.out
+
+
+async def test_each_line_annotates_the_answer_that_is_shown(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    run = stored_run(harness)
+    harness.results.outcomes[run.run_id] = [recorded(7)]
+    queue = harness.results.annotations
+    queue.run_id, queue.queue, queue.labels = run.run_id, [7, 3, 9, 5], ("yes", "no", "not at all")
+    lines = "perhaps\nyes very good\n? both read well\nnot at all\nq\n"
+    done = await proctor.told(lines, "annotate", run.run_id, "--raters", "1", "--disagreement-first")
+    assert done.code == 0, done.err
+    assert done.out.endswith("3 answers are annotated.\n")
+    assert "answer of sample 7:" in done.out
+    said = [(one.sample, one.label, one.comment) for one in queue.said]
+    assert said == [(7, "yes", "very good"), (3, "", "both read well"), (9, "not at all", "")]
+    assert (queue.asked[0].raters, queue.asked[0].is_disagreement_first) == (1, True)
+    assert {one.user for one in queue.said} == {"local"}
+    last = await proctor.told("no\n", "annotate", run.run_id, "--json")
+    assert json.loads(last.out) == {"annotated": 1}
+    assert "No answer is left for you to annotate." in last.err
+
+
+async def test_annotations_are_listed_over_all_pages_with_the_agreement_of_people(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    run = stored_run(harness)
+    queue = harness.results.annotations
+    queue.annotations = [
+        annotation_pb2.Annotation(sample=at, user=f"person{at}", label="yes" if at else "") for at in range(3)
+    ]
+    queue.agreement = annotation_pb2.GetAgreementResponse(
+        answers=9,
+        annotated=3,
+        raters=2,
+        measure=annotation_pb2.AGREEMENT_MEASURE_COHENS_KAPPA,
+        units=3,
+        value=0.5,
+        ci_low=0.1,
+        ci_high=0.9,
+    )
+    shown = await proctor("annotations", run.run_id)
+    assert shown.code == 0, shown.err
+    assert "3 of 9 answers are annotated" in shown.out
+    assert "Cohen's kappa of 2 people is 0.50 (95 % from 0.10 to 0.90), over 3 answers." in shown.out
+    assert [f"person{at}" in shown.out for at in range(3)] == [True] * 3
+    assert "cannot tell" in shown.out
+    document = json.loads((await proctor("annotations", run.run_id, "--json")).out)
+    assert len(document["annotations"]) == 3

@@ -102,7 +102,7 @@ class CalibratedShown(BaseModel):
     """The figure of a judge, corrected by marks of people. Null means undefined."""
 
     samples: int = Field(description="Judged samples with a verdict")
-    marks: int = Field(description="Those of them that are marked as golden or wrong")
+    marks: int = Field(description="Those of them that people have annotated or marked")
     mean: float | None = Field(description="Null with fewer than 30 marks: the judge is uncalibrated")
     ci95: tuple[float, float] | None
     weight: float | None = Field(description="How much verdicts count: 0 where they say nothing of marks")
