@@ -26,6 +26,7 @@ import metric_reference
 from proctor.exit_codes import ExitCode
 from proctor.stack.options import VARIABLES
 from proctor.values.providers.remote_providers import REMOTE_PROVIDERS
+from services.backup.settings import BackupSettings
 from services.common.errors import DomainError, ErrorKind
 from services.common.grpc.errors import CODES
 from services.common.metrics import BatchHistogram
@@ -43,7 +44,10 @@ SETTINGS: dict[str, type[BaseSettings]] = {
     "scheduler": SchedulerSettings,
     "worker": WorkerSettings,
     "results": ResultsSettings,
+    "backup": BackupSettings,
 }
+# A backup ends before anybody could read its metrics.
+SERVING = [name for name in SETTINGS if name != "backup"]
 SHARED = "Several services"
 BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 ERRORS = (
@@ -241,7 +245,7 @@ def exit_codes_page() -> str:
 def metrics_page() -> str:
     parts = ["# Metrics", NOTE, METRICS]
     known: set[int] = set()
-    for title, module in (("All services", "common"), *((name.capitalize(), name) for name in SETTINGS)):
+    for title, module in (("All services", "common"), *((name.capitalize(), name) for name in SERVING)):
         values = vars(importlib.import_module(f"services.{module}.metrics")).values()
         # A module may import what all services have.
         declared = [each for each in values if isinstance(each, METRIC) and id(each) not in known]

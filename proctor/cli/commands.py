@@ -26,6 +26,8 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "down": "stack.commands:down",
         "status": "stack.commands:status",
         "open": "stack.open_page:open_page",
+        "backup": "stack.backup:backup",
+        "restore": "stack.backup:restore",
     },
     "Evaluate models": {
         "run": "runs.run:run",

@@ -73,6 +73,12 @@ class PoolsFileUnusable(StackError):
     exit_code = ExitCode.REFUSED
 
 
+class BackupFailed(StackError):
+    """{problem}"""
+
+    exit_code = ExitCode.REFUSED
+
+
 class RunningStackDiffers(StackError):
     """{what} is {wanted} here, but {running} for the running stack: stop it with `proctor down`, or set
     PROCTOR_STATE_DIR to another folder."""

@@ -16,7 +16,7 @@ from proctor.stack.pools import write_pools_file
 from proctor.stack.servers.nats import prepare_nats
 from proctor.stack.servers.postgres import PostgresServer, prepare_postgres
 from proctor.stack.servers.postgres_home import find_postgres_home
-from proctor.stack.servers.services import Wiring, child_names, service_children
+from proctor.stack.servers.services import Wiring, child_names, object_store_of, service_children
 from proctor.stack.state import StackLock, StackState, remove_stack_state, write_stack_state
 from proctor.stack.supervision.addresses import UNIX, choose_addresses, free_or_chosen, socket_folder
 from proctor.stack.supervision.child import ChildContext, ChildSpec, Report, StartProgram, SupervisedChild
@@ -38,6 +38,7 @@ class LocalStack:
     ) -> None:
         self.options = options
         self.children: dict[str, SupervisedChild] = {}
+        self.postgres: PostgresServer | None = None
         self.postgres_dsn = ""
         self.nats_url = ""
         self.gateway_http = ""
@@ -144,9 +145,14 @@ class LocalStack:
             self._logs.note(sentence)
 
     def _publish(self, wiring: Wiring) -> None:
+        self.postgres = wiring.postgres
         self.postgres_dsn, self.nats_url = wiring.postgres.dsn, wiring.nats.url()
         self.gateway_http, self.gateway_grpc = wiring.gateway_http, wiring.gateway_grpc
-        operator = {"PROCTOR_NATS_URL": self.nats_url, "PROCTOR_POSTGRES_DSN": self.postgres_dsn}
+        operator = {
+            "PROCTOR_NATS_URL": self.nats_url,
+            "PROCTOR_POSTGRES_DSN": self.postgres_dsn,
+            "PROCTOR_SCHEDULER_OBJECT_STORE": object_store_of(self.options),
+        }
         self.environment = {**wiring.environment("operator"), **operator}
         if data_dir := self.options.environment.get("PROCTOR_DATA_DIR"):
             self.environment["PROCTOR_DATA_DIR"] = str(Path(data_dir).absolute())

@@ -7,7 +7,7 @@ migrated, and a release may be rolled back.
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -101,9 +101,19 @@ async def prepare_schema(settings: SchemaSettings, schema: str, folder: Path) ->
         await check_schema(settings.postgres_dsn, schema, folder)
 
 
-async def migrate(dsn: str, schema: str, folder: Path, *, timeouts: LockTimeouts | None = None) -> None:
-    """Applies each file of `folder` once, in order. Raises SchemaTooNew and MigrationBlocked."""
-    migrations = read_migrations(folder)
+async def migrate(
+    dsn: str,
+    schema: str,
+    folder: Path,
+    *,
+    timeouts: LockTimeouts | None = None,
+    only: Collection[str] | None = None,
+) -> None:
+    """Applies each file of `folder` once, in order; `only` names those of an older release.
+
+    Raises SchemaTooNew and MigrationBlocked.
+    """
+    migrations = [each for each in read_migrations(folder) if only is None or each.name in only]
     # Not from a pool: the lock lives as long as the connection, and a pool may close one.
     connection = await connect_once(dsn)
     try:

@@ -140,12 +140,18 @@ def _server(
     )
 
 
+def object_store_of(options: StackOptions) -> str:
+    """Address of the store of uploaded files."""
+    own = (options.state_dir.absolute() / "objects").as_uri()
+    return options.environment.get("PROCTOR_SCHEDULER_OBJECT_STORE") or own
+
+
 def server_environment(service: str, options: StackOptions, wiring: Wiring) -> dict[str, str]:
     """Variables of the user replace our defaults, but not the addresses that this stack chose."""
     defaults = {"PATH": os.defpath, "PYTHONUNBUFFERED": "1"}
     if service == "scheduler":
         # A person may choose otherwise: name a bucket, or limit the reads of this machine's only user.
-        defaults["PROCTOR_SCHEDULER_OBJECT_STORE"] = (options.state_dir.absolute() / "objects").as_uri()
+        defaults["PROCTOR_SCHEDULER_OBJECT_STORE"] = object_store_of(options)
         defaults["PROCTOR_SCHEDULER_SUITE_CACHE_DIR"] = str(options.state_dir.absolute() / "suites")
         defaults["PROCTOR_SCHEDULER_HUB_CACHE_DIR"] = str(options.state_dir.absolute() / "hub")
         defaults["PROCTOR_SCHEDULER_MAX_READS_PER_MINUTE"] = "0"

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from proctor.values.names.user import Caller
 from services.common.clock import Clock
@@ -42,6 +42,21 @@ def try_to_delete_objects(objects: ObjectStore, prefix: str) -> None:
         delete_objects(objects, prefix)
 
 
+class Backups(Protocol):
+    """Says whether a backup copies the objects that its rows refer to."""
+
+    async def is_backup_running(self) -> bool: ...
+
+
+async def delete_unreferenced(objects: ObjectStore, prefix: str, backups: Backups) -> None:
+    """Called once the prefix is unreferenced in Postgres. While a backup runs, the sweep is left to do it.
+
+    A backup that begins after this check has no row that refers to them.
+    """
+    if not await backups.is_backup_running():
+        await asyncio.to_thread(try_to_delete_objects, objects, prefix)
+
+
 @dataclass(frozen=True, slots=True)
 class DeleteDataset:
     """Deletes a data set that no run uses, and its rows unless another data set or file shares them."""
@@ -55,7 +70,7 @@ class DeleteDataset:
         check_owner(caller, (await self.datasets.get(dataset_id)).user, f"Data set {dataset_id}")
         content = await self.datasets.delete(dataset_id, Author(caller.name, self.clock.now()))
         if content is not None:
-            await asyncio.to_thread(try_to_delete_objects, self.objects, content.prefix)
+            await delete_unreferenced(self.objects, content.prefix, self.datasets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +88,7 @@ class DeleteFile:
 
     async def _delete(self, file_id: FileId, author: Author | None) -> None:
         for prefix in await self.files.delete(file_id, author):
-            await asyncio.to_thread(try_to_delete_objects, self.objects, prefix)
+            await delete_unreferenced(self.objects, prefix, self.files)
 
     async def lead(self) -> NoReturn:
         await every(EXPIRY_SECONDS, self.delete_expired, name="delete expired files")
@@ -108,6 +123,8 @@ class CollectUnreferencedObjects:
         await every(COLLECT_SECONDS, self.collect, name="collect unreferenced objects")
 
     async def collect(self) -> None:
+        if await self.datasets.is_backup_running():
+            return
         age = timedelta(seconds=self.upload_seconds + COLLECT_SECONDS)
         for prefix in await self.datasets.unreferenced_prefixes(self.clock.now() - age):
             try:

@@ -169,6 +169,9 @@ class PostgresDatasets:
         rows = await self._session.fetch("list_unreferenced_prefixes", before=before)
         return [row["prefix"] for row in rows]
 
+    async def is_backup_running(self) -> bool:
+        return bool(await self._session.fetchval("is_backup_running"))
+
     async def delete_unreferenced_prefix(self, prefix: str) -> None:
         """Called once no object is left under the prefix."""
         await self._session.execute("delete_unreferenced_prefix", prefix=prefix)
@@ -230,10 +233,7 @@ def _dataset_values(dataset: Dataset) -> Mapping[str, object]:
 
 
 class PostgresFiles:
-    """Files, and the contents that valid ones share with data sets.
-
-    Prefixes work as in `PostgresDatasets`.
-    """
+    """Files, and the contents that valid ones share with data sets. Prefixes: see `PostgresDatasets`."""
 
     def __init__(self, session: PostgresSession, refuse_used: RefuseUsed, storage: PostgresStorage) -> None:
         self._session = session
@@ -243,6 +243,9 @@ class PostgresFiles:
     def reading(self, session: PostgresSession) -> "PostgresFiles":
         """The same through another session, such as that of lists."""
         return PostgresFiles(session=session, refuse_used=self._refuse_used, storage=self._storage)
+
+    async def is_backup_running(self) -> bool:
+        return bool(await self._session.fetchval("is_backup_running"))
 
     async def register_prefixes(self, prefixes: Sequence[str]) -> None:
         """Marks the prefixes as unreferenced. Called before the first object is stored under them."""

@@ -70,6 +70,10 @@ SELECT prefix FROM unreferenced_prefixes WHERE since < :before ORDER BY since;
 -- name: delete_unreferenced_prefix: Delete the record of a prefix that is empty or referenced now
 DELETE FROM unreferenced_prefixes WHERE prefix = :prefix;
 
+-- name: is_backup_running: Return whether a backup holds its lock
+-- Taken as shared and released with the statement; the backup waits that long.
+SELECT NOT pg_try_advisory_xact_lock_shared(hashtext('proctor backup'), hashtext(current_schema()));
+
 -- name: add_file: Store a file, unless the same request has stored one
 INSERT INTO files (
     file_id, name, username, purpose, size_bytes, created_at, expires_at, prefix, digest, format, faults, fault_count,

@@ -24,8 +24,10 @@ def pods(name: str) -> Iterator[tuple[str, Document]]:
         spec = each.get("spec") or {}
         if each["kind"] == "Pod":
             yield each["metadata"]["name"], each
-        elif each["kind"] in ("Deployment", "StatefulSet"):
+        elif each["kind"] in ("Deployment", "StatefulSet", "Job"):
             yield each["metadata"]["name"], spec["template"]
+        elif each["kind"] == "CronJob":
+            yield each["metadata"]["name"], spec["jobTemplate"]["spec"]["template"]
         elif each["kind"] == "LeaderWorkerSet":
             for part in ("leaderTemplate", "workerTemplate"):
                 yield f"{each['metadata']['name']} {part}", spec["leaderWorkerTemplate"][part]

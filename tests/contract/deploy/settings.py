@@ -71,5 +71,15 @@ SETTINGS: Mapping[str, Setting] = {
         {"tls": {"enabled": True, "secrets": {name: f"of-{name}" for name in _OWN_CERTIFICATES}}},
     ),
     "sandboxes in pods": Setting((_PRODUCTION,), {"keda": {"enabled": False}, "pools": _SANDBOXES}),
+    "backups in a bucket": Setting(
+        (_PRODUCTION,), {"backup": {"enabled": True, "url": "s3://proctor-backups/production"}}
+    ),
+    "a backup of a volume that is restored": Setting(
+        (_TRYING_OUT,),
+        {
+            "objectStore": {"volume": {"size": "1Gi"}},
+            "backup": {"enabled": True, "volume": {"size": "5Gi"}, "restore": "2026-11-29T02-17-00Z"},
+        },
+    ),
     "the oldest Kubernetes": Setting((_TRYING_OUT,), kubernetes="1.29.0"),
 }

@@ -14,9 +14,9 @@ def test_pods_get_no_token_but_where_it_is_asked_for(name: str) -> None:
     for pod_name, pod in pods(name):
         asked = name in ("production", "many-pools", "another namespace and name", "no network policies")
         asked = asked or name in ("a quiet cluster", "the emptiest pod first", "mutual TLS")
-        asked = asked or name == "sandboxes in pods"
+        asked = asked or name in ("sandboxes in pods", "backups in a bucket")
         makes_sandboxes = (name, pod_name) == ("sandboxes in pods", "proctor-worker-code")
-        given = makes_sandboxes or (asked and pod_name.endswith("-scheduler"))
+        given = makes_sandboxes or (asked and pod_name.endswith(("-scheduler", "-backup")))
         assert pod["spec"]["automountServiceAccountToken"] is given
         assert not pod["spec"]["enableServiceLinks"]
         assert pod["spec"]["serviceAccountName"] in accounts

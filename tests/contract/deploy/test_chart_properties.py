@@ -9,6 +9,7 @@ import yaml
 from pydantic_settings import BaseSettings
 
 from proctor.values.providers.pools_file import parse_pools
+from services.backup.settings import BackupSettings
 from services.gateway.settings import GatewaySettings
 from services.results.settings import ResultsSettings
 from services.scheduler.settings import SchedulerSettings
@@ -22,6 +23,7 @@ SERVICES: Mapping[str, type[BaseSettings]] = {
     "services.scheduler": SchedulerSettings,
     "services.results": ResultsSettings,
     "services.worker": WorkerSettings,
+    "services.backup.program": BackupSettings,
 }
 # Not read by the service itself.
 OTHERS = {"PROCTOR_GATEWAY", "PROCTOR_API_KEY", "PROCTOR_ALLOW_PLAINTEXT_KEY"}

@@ -24,6 +24,11 @@ VLLM: dict[str, Any] = {
 BY_TEMPLATE: list[tuple[Mapping[str, Any], str]] = [
     ({"postgres": {"trial": {"enabled": False}}}, "No Postgres: set postgres.existing.secretName"),
     ({"postgres": {"existing": {"secretName": "dsn"}}}, "Several Postgres: set only one of"),
+    ({"backup": {"enabled": True}}, "Backups need one place: set one of backup.url"),
+    (
+        {"backup": {"enabled": True, "url": "s3://b/backups"}},
+        "A backup reaches no folder of the scheduler's pod: set objectStore.url",
+    ),
     ({"nats": {"trial": {"enabled": False}}}, "No NATS: set nats.url or nats.trial.enabled"),
     ({"nats": {"url": "nats://nats:4222"}}, "Several NATS: set only one of"),
     (

@@ -17,6 +17,9 @@
 {{- if and $v.objectStore.url $volume }}{{ fail "Two object stores: set only one of objectStore.url and objectStore.volume." }}{{ end -}}
 {{- if and (gt (int $v.scheduler.replicas) 1) (not $v.objectStore.url) (not $volume) }}{{ fail "scheduler.replicas is above 1, and replicas share no folder: set objectStore.url to a bucket, or objectStore.volume to a claim that several pods can write, or scheduler.replicas=1." }}{{ end -}}
 {{- if and (gt (int $v.scheduler.replicas) 1) $v.objectStore.volume.size (not (has "ReadWriteMany" $v.objectStore.volume.accessModes)) }}{{ fail "scheduler.replicas is above 1: objectStore.volume.accessModes needs ReadWriteMany." }}{{ end -}}
+{{- $backups := list $v.backup.url $v.backup.volume.existingClaim $v.backup.volume.size | compact -}}
+{{- if and (or $v.backup.enabled $v.backup.restore) (ne (len $backups) 1) }}{{ fail "Backups need one place: set one of backup.url, backup.volume.existingClaim and backup.volume.size." }}{{ end -}}
+{{- if and (or $v.backup.enabled $v.backup.restore) (not $v.objectStore.url) (not $volume) }}{{ fail "A backup reaches no folder of the scheduler's pod: set objectStore.url to a bucket, or objectStore.volume to a claim." }}{{ end -}}
 {{- if and $v.gateway.ingress.enabled $v.gateway.httpRoute.enabled }}{{ fail "Two ways to the gateway: set only one of gateway.ingress.enabled and gateway.httpRoute.enabled." }}{{ end -}}
 {{- if and (or $v.gateway.ingress.enabled $v.gateway.httpRoute.enabled) (not $v.gateway.hosts) }}{{ fail "gateway.hosts is empty: list the names that clients call the gateway by." }}{{ end -}}
 {{- $connections := include "proctor.connections" . | int -}}

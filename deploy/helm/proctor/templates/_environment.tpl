@@ -78,20 +78,26 @@
 
 {{/* `key` is the key with the DSN of this service in the secret of an existing Postgres. */}}
 {{- define "proctor.postgresEnv" -}}
+{{- include "proctor.postgresDsn" (dict "root" .root "key" .key "name" "PROCTOR_POSTGRES_DSN") }}
+- {name: PROCTOR_MIGRATE_ON_START, value: {{ .root.Values.postgres.migrateOnStart | quote }}}
+{{- end }}
+
+{{/* `name` is the variable. */}}
+{{- define "proctor.postgresDsn" -}}
 {{- $postgres := .root.Values.postgres -}}
 {{- if $postgres.trial.enabled }}
-- name: POSTGRES_PASSWORD
+{{- $password := .name | trimPrefix "PROCTOR_" | replace "_DSN" "_PASSWORD" }}
+- name: {{ $password }}
   valueFrom: {secretKeyRef: {name: {{ include "proctor.trialSecret" .root }}, key: postgres-password}}
-- {name: PROCTOR_POSTGRES_DSN, value: "postgresql://proctor:$(POSTGRES_PASSWORD)@{{ include "proctor.name" .root }}-postgres.{{ .root.Release.Namespace }}.svc:5432/proctor"}
+- {name: {{ .name }}, value: "postgresql://proctor:$({{ $password }})@{{ include "proctor.name" .root }}-postgres.{{ .root.Release.Namespace }}.svc:5432/proctor"}
 {{- else }}
-- name: PROCTOR_POSTGRES_DSN
+- name: {{ .name }}
   {{- if $postgres.cluster.enabled }}
   valueFrom: {secretKeyRef: {name: {{ include "proctor.name" .root }}-postgres-app, key: uri}}
   {{- else }}
   valueFrom: {secretKeyRef: {name: {{ $postgres.existing.secretName }}, key: {{ .key }}}}
   {{- end }}
 {{- end }}
-- {name: PROCTOR_MIGRATE_ON_START, value: {{ $postgres.migrateOnStart | quote }}}
 {{- end }}
 
 {{- define "proctor.dispatchProofKeyEnv" -}}

@@ -1,6 +1,5 @@
 """Deletes the artifacts of runs that are deleted."""
 
-import asyncio
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -8,7 +7,7 @@ from proctor.values.run import RunId
 from services.common.lifecycle import every
 from services.scheduler.rollouts.artifacts.postgres import PostgresArtifacts
 from services.scheduler.runs.lifecycle.run import artifacts_prefix
-from services.scheduler.uploads.delete_uploads import try_to_delete_objects
+from services.scheduler.uploads.delete_uploads import delete_unreferenced
 from services.scheduler.uploads.ports import ObjectStore
 
 _SWEEP_SECONDS = 600.0
@@ -24,7 +23,7 @@ class DeleteArtifacts:
     async def delete(self, run_id: RunId) -> None:
         """Called once the run is deleted: nothing is stored of it afterwards."""
         await self.artifacts.delete_of_run(run_id)
-        await asyncio.to_thread(try_to_delete_objects, self.objects, artifacts_prefix(run_id))
+        await delete_unreferenced(self.objects, artifacts_prefix(run_id), self.artifacts)
 
 
 @dataclass(frozen=True, slots=True)

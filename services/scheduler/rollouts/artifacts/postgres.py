@@ -72,6 +72,10 @@ class PostgresArtifacts:
 
         await self._session.run(delete)
 
+    async def is_backup_running(self) -> bool:
+        """Whether the objects of deleted rows have to stay."""
+        return bool(await self._session.fetchval("is_backup_running"))
+
     async def delete_without_run(self) -> None:
         """Deletes records whose run is gone; their objects are collected."""
 

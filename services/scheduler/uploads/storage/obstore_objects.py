@@ -30,8 +30,8 @@ _SIGNS_OF_NO_ROOM = ("(os error 28)", "(os error 27)", "(os error 122)")
 class ObstoreObjects:
     """Credentials come from the environment, as for the clouds' own tools."""
 
-    def __init__(self, url: str) -> None:
-        """Raises `InvalidSetting`."""
+    def __init__(self, url: str, setting: str = "PROCTOR_SCHEDULER_OBJECT_STORE") -> None:
+        """`setting` is what named the store. Raises `InvalidSetting`."""
         self._folder: Path | None = None
         parts = urlsplit(url)
         try:
@@ -41,9 +41,9 @@ class ObstoreObjects:
             elif parts.scheme in _SCHEMES and parts.netloc:
                 self._store = _opened_bucket(url)
             else:
-                raise _refusal(f"{url} is not an address of a folder or bucket")
+                raise _refusal(setting, f"{url} is not an address of a folder or bucket")
         except (BaseError, OSError, ValueError) as error:
-            raise _refusal(_reason(error)) from error
+            raise _refusal(setting, _reason(error)) from error
 
     def put(self, key: str, chunks: Sequence[bytes]) -> None:
         with _translated_errors():
@@ -64,6 +64,19 @@ class ObstoreObjects:
                 for meta in page:
                     yield meta["path"]
             yield from self._staged(prefix)
+
+    def has(self, key: str) -> bool:
+        with _translated_errors():
+            try:
+                obstore.head(self._store, key)
+            except (NotFoundError, FileNotFoundError):
+                return False
+            return True
+
+    def folders(self) -> Sequence[str]:
+        """The first parts of the keys, each once."""
+        with _translated_errors():
+            return obstore.list_with_delimiter(self._store)["common_prefixes"]
 
     def delete(self, keys: Sequence[str]) -> None:
         with _translated_errors():
@@ -88,9 +101,19 @@ class ObstoreObjects:
             yield path.relative_to(self._folder).as_posix()
 
 
-def _refusal(problem: str) -> InvalidSetting:
+def is_unfinished(key: str) -> bool:
+    """Whether it is what a killed process left of an object."""
+    return _STAGED in key
+
+
+def is_missing(error: ObjectStoreUnavailable) -> bool:
+    """Whether the store answered that it has no such object."""
+    return isinstance(error.__cause__, NotFoundError | FileNotFoundError)
+
+
+def _refusal(setting: str, problem: str) -> InvalidSetting:
     forms = "give file:///…, s3://…, gs://… or az://…"
-    return InvalidSetting(setting="PROCTOR_SCHEDULER_OBJECT_STORE", problem=f"{problem}; {forms}")
+    return InvalidSetting(setting=setting, problem=f"{problem}; {forms}")
 
 
 def _opened_folder(folder: Path) -> LocalStore:

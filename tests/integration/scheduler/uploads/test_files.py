@@ -13,6 +13,8 @@ import pytest_asyncio
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
+from services.backup.tables import QUERIES as BACKUP_QUERIES
+from services.backup.tables import connect
 from services.common.clock import SystemClock
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.postgres import QUERIES, SCHEMA
@@ -302,6 +304,22 @@ async def test_what_a_killed_upload_left_is_swept(harness: BatchHarness) -> None
         await collector.collect()
     assert not path.exists()
     assert harness.objects_of(kept.file_id)
+
+
+async def test_objects_of_what_is_deleted_stay_while_a_backup_copies_them(harness: BatchHarness) -> None:
+    deleted = await harness.upload(lines(1, "backed up"))
+    async with await connect_pool(harness.postgres, schema=SCHEMA) as pool:
+        datasets = datasets_in(PostgresSession(pool, QUERIES))
+        objects = ObstoreObjects(harness.folder.as_uri())
+        collector = CollectUnreferencedObjects(datasets, objects, _LaterClock(), 60.0)
+        backup = await connect(harness.postgres, SCHEMA)
+        assert await backup.fetchval(BACKUP_QUERIES["lock_backup"].statement)
+        await harness.delete(deleted.file_id)
+        await collector.collect()
+        assert harness.objects_of(deleted.file_id)
+        await backup.close()
+        await collector.collect()
+    assert harness.objects_of(deleted.file_id) == []
 
 
 class _LaterClock(SystemClock):
