@@ -13,6 +13,8 @@ _BY_TEXT = "Reply with the text of exactly one of these options, and nothing els
 _BY_LETTER = "Reply with the letter of exactly one option, {options}, and nothing else.\n\n{prompt}"
 # Stored with the run as `choice_instruction`; another text gets another number.
 INSTRUCTION_VERSION = "2"
+# The step of a filter pipeline that is Python code of the task: `code` names it as `path:name`.
+CODED_FILTER = "custom"
 
 
 class OutputType(ContractEnum):

@@ -17,16 +17,19 @@ from proctor.values.run import RunId
 from proctor.values.scoring import ScoringMethod
 from proctor.wire.values import GROUP, SAMPLE
 from services.common.clock import SystemClock
+from services.common.sandboxes.task_code.ports import CodeRunner
 from services.results.outcomes.outcome import OutcomeBatch, ScoredOutcome
 from services.results.runs.proto import plan_from_proto
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.proto import sample_from_proto
+from services.results.scoring.code.score_by_code import ScoreByCode
 from services.results.summaries.ports import Stores
 from services.results.summaries.run_summary import RunSummary
 from services.scheduler.planning.grpc_results import task_to_proto
 from services.scheduler.planning.ports import TaskToOpen
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.suites.code.coded_rows import CodedRows
 from services.scheduler.suites.rendering.render_task import open_task
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.ports import RowSource
@@ -48,13 +51,17 @@ def suites() -> SuiteRegistry:
 
 @dataclass(frozen=True)
 class Examination:
-    """`rows_of`: where the rows of a task come from. `num_fewshot` None: as each task says."""
+    """`rows_of`: where the rows of a task come from. `num_fewshot` None: as each task says.
+
+    `runner` executes the code of tasks; None: there is none.
+    """
 
     suite: SuiteDefinition
     tasks: Sequence[TaskDefinition]
     rows_of: Callable[[RowsReference], RowSource]
     answer_of: Callable[[RenderedSample], Answer]
     num_fewshot: int | None = None
+    runner: CodeRunner | None = None
 
 
 @dataclass(frozen=True)
@@ -75,15 +82,17 @@ async def _examine(order: Examination) -> Examined:
     stores = memory_stores(rows)
     samples = {task.name: _rendered(order, task) for task in order.tasks}
     plan = await _opened(stores, order, samples)
-    await record_outcomes_of(stores, MemoryProgress()).record([_answers(order, plan, samples)])
-    summary = await show_summary_of(stores).show(plan.run_id)
+    record = replace(record_outcomes_of(stores, MemoryProgress()), by_code=ScoreByCode(order.runner))
+    await record.record([_answers(order, plan, samples)])
+    summary = await show_summary_of(stores, code_runner=order.runner).show(plan.run_id)
     recorded = rows.of_run(plan.run_id)
     outcomes = {task.task: recorded[task.first_sample : task.end_sample] for task in plan.tasks}
     return Examined(samples, outcomes, summary)
 
 
 def _rendered(order: Examination, task: TaskDefinition) -> list[RenderedSample]:
-    return list(open_task(task, order.rows_of(task.rows), num_fewshot=order.num_fewshot).samples)
+    rows = CodedRows(order.rows_of(task.rows), order.runner)
+    return list(open_task(task, rows, num_fewshot=order.num_fewshot).samples)
 
 
 async def _opened(
@@ -107,6 +116,8 @@ async def _opened(
         )
     )
     await stores.records.open(plan, 1)
+    codes = {task.scoring.code_digest: task.scoring_code.files for task in order.tasks if task.scoring_code}
+    await stores.records.add_code(plan.run_id, codes)
     return plan
 
 

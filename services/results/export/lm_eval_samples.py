@@ -49,14 +49,22 @@ def sample_lines(listed: ListedOutcome, scoring: CompiledScoring) -> list[Mappin
         return [{**shared, **_responses([[one] for one in responses], responses, "none"), **scores}]
     pipelines = scoring.filters or (FilterPipeline(),)
     lines: list[Mapping[str, object]] = []
-    # What another tool read from an answer cannot be read again. Of several filters the first is kept.
-    logged = (listed.scored.prediction or UNREADABLE) if listed.task.scoring.is_logged else ""
+    # Of several filters the prediction of the first is kept.
     for number, pipeline in enumerate(pipelines):
-        read = "" if number else logged
+        read = _kept(listed, pipeline, number)
         filtered = [read or _prediction(pipeline, result.text, listed.sample.target.choice_texts)]
         scores = _scores(listed, suffix=f",{pipeline.name}" if len(pipelines) > 1 else "")
         lines.append({**shared, **_responses([[result.text]], filtered, pipeline.name), **scores})
     return lines
+
+
+def _kept(listed: ListedOutcome, pipeline: FilterPipeline, number: int) -> str:
+    """The prediction where it cannot be read again: of another tool's log, or by code; else ""."""
+    if not listed.task.scoring.is_logged and not pipeline.coded_steps:
+        return ""
+    if number:
+        return UNREADABLE if pipeline.coded_steps else ""
+    return listed.scored.prediction or UNREADABLE
 
 
 def _prediction(pipeline: FilterPipeline, text: str, choices: Sequence[str]) -> str:

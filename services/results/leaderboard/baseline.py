@@ -91,7 +91,7 @@ class BaselineColumns:
     def answers(self, targets: Iterable[tuple[int, ScoringTarget]]) -> list[BaselineAnswer]:
         """Answers to targets by the number of their sample. Raises ScoringImpossible."""
         return [
-            BaselineAnswer(name, sample, rollout, (target, answer))
+            BaselineAnswer(name, sample, rollout, AnswerToScore(target, answer))
             for sample, target in targets
             for name, answers in self._answers(target).items()
             for rollout, answer in enumerate(answers)

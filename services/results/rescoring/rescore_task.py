@@ -173,8 +173,8 @@ def _overridden(plan: RunPlan, index: int, other: ScoringOverride) -> TaskScorin
         scoring = replace(scoring, metrics=ours, is_logged=False)
     if other.metrics:
         metrics = tuple(_full_name(scoring, use) for use in other.metrics)
-        # Named metrics take the place of the task's code.
-        scoring = replace(scoring, metrics=metrics, process_results="", code_digest="")
+        # Named metrics take the place of code that scores; code that filters stays.
+        scoring = replace(scoring, metrics=metrics, process_results="")
     if other.filters_json is not None:
         scoring = replace(scoring, filters_json=other.filters_json)
     if other.keeps_reasoning is not None:

@@ -4,7 +4,8 @@ The names and options are those of lm-evaluation-harness's filters, except for `
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import dropwhile, takewhile
 
 from services.results.scoring.filters.choice_filter import ChoiceFilter
 from services.results.scoring.filters.entity_filters import NO_TAGS, part_of_speech_tags, written_entities
@@ -21,7 +22,8 @@ _TAGS = "regex_pos"
 class FilterStep:
     """One of FILTERS, with the options of `regex` and `multi_choice_regex`.
 
-    What is not found is unread: only Python code of a task gets lm-evaluation-harness's `fallback`.
+    What is not found is unread: only Python code of a task gets lm-evaluation-harness's `fallback`. `code`
+    names the code of the task that is the step, `path:name`, with its `code_options`.
     """
 
     function: str
@@ -29,6 +31,8 @@ class FilterStep:
     group_select: int = 0
     fallback: str = FALLBACK
     choices: ChoiceFilter | None = None
+    code: str = ""
+    code_options: Mapping[str, object] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,22 @@ class FilterPipeline:
     name: str = "none"
     steps: tuple[FilterStep, ...] = ()
     is_majority: bool = False
+
+    @property
+    def coded_steps(self) -> tuple[FilterStep, ...]:
+        """Those that are code of the task; they follow each other."""
+        return tuple(step for step in self.steps if step.code)
+
+    @property
+    def before_code(self) -> "FilterPipeline":
+        """What is applied to the answer that the code gets."""
+        return replace(self, steps=tuple(takewhile(lambda step: not step.code, self.steps)))
+
+    @property
+    def after_code(self) -> "FilterPipeline":
+        """What is applied to the text that the code leaves."""
+        after = dropwhile(lambda step: not step.code, self.steps)
+        return replace(self, steps=tuple(step for step in after if not step.code))
 
     @property
     def takes_one(self) -> bool:
@@ -56,6 +76,21 @@ def read_answer(pipeline: FilterPipeline, text: str, choices: Sequence[str] = ()
             return None
         text = read
     return text if text.strip() else None
+
+
+def read_rest(pipeline: FilterPipeline, left: object, choices: Sequence[str] = ()) -> str | None:
+    """As `read_answer`, of what code left. Code that found nothing leaves no text, or its fallback."""
+    fallbacks = {str(step.code_options.get("fallback", FALLBACK)) for step in pipeline.coded_steps}
+    if not isinstance(left, str) or left in fallbacks:
+        return None
+    return read_answer(pipeline.after_code, left, choices)
+
+
+def left_for_code(pipeline: FilterPipeline, left: object) -> object:
+    """What code that scores gets of what code that filters left: as `text_for_code`."""
+    if isinstance(left, str):
+        return text_for_code(pipeline.after_code, left)
+    return left if pipeline.takes_one else [left]
 
 
 def text_for_code(pipeline: FilterPipeline, text: str, choices: Sequence[str] = ()) -> object:

@@ -10,7 +10,7 @@ from typing import Any
 
 from proctor.values.metrics.catalogue import METRICS
 from proctor.values.metrics.metric import Metric, MetricInput, ScoreKind
-from proctor.values.scoring import MetricUse, OutputType, ScoringMethod, TaskScoring
+from proctor.values.scoring import CODED_FILTER, MetricUse, OutputType, ScoringMethod, TaskScoring
 from services.results.scoring.answer_filters import (
     FALLBACK,
     FILTERS,
@@ -182,6 +182,16 @@ class CompiledScoring:
         """The ways to read an answer; log-probabilities are read in one way."""
         return (FilterPipeline(),) if self.is_loglikelihood or not self.filters else self.filters
 
+    @property
+    def has_code(self) -> bool:
+        """Python code of the task filters answers, or scores them."""
+        return bool(self.coded_metrics or self.coded_pipelines)
+
+    @cached_property
+    def coded_pipelines(self) -> tuple[FilterPipeline, ...]:
+        """Those in which Python code of the task reads the answer."""
+        return tuple(pipeline for pipeline in self.pipelines if pipeline.coded_steps)
+
     @cached_property
     def scored_metrics(self) -> tuple[ScoredMetric, ...]:
         """Metrics in the order of a summary; those of several filters read `metric,filter`."""
@@ -253,6 +263,11 @@ def _pipeline(name: str, filters: Sequence[MetricOptions], slow_time: SlowTime |
 
 def _step(options: MetricOptions, slow_time: SlowTime | None) -> FilterStep:
     function = str(options["function"])
+    if function == CODED_FILTER:
+        given = options["options"]
+        if not isinstance(given, dict):
+            raise InvalidScoring(f"options of the filter {function!r} must be a mapping")
+        return FilterStep(function, code=str(options["code"]), code_options=given)
     if function not in FILTERS:
         raise InvalidScoring(f"no filter {function!r}")
     unknown = set(options) - {"function"} - FILTER_OPTIONS.get(function, frozenset())
@@ -295,6 +310,8 @@ def compile_scoring(
     metrics = [compiled(use, scoring, slow_time) for use in scoring.metrics]
     drops = is_generated and not scoring.is_logged
     filters = read_filters(scoring.filters_json, slow_time)
+    if not scoring.code_digest and any(pipeline.coded_steps for pipeline in filters):
+        raise InvalidScoring(f"a filter {CODED_FILTER!r} is Python code of the task, which is not used here")
     counted = next((metric.name for metric in metrics if metric.is_counted), "")
     if counted and any(pipeline.is_majority for pipeline in filters):
         raise InvalidScoring(f"{counted} is of all answers, and majority_vote leaves one of each sample")

@@ -1,8 +1,8 @@
 """The port by which answers are scored beside the event loop."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import ScoringMethod, TaskScoring
@@ -12,7 +12,12 @@ from services.results.scoring.score import Score, ScoringImpossible, ScoringTarg
 Scored = Score | ScoringImpossible
 
 
-AnswerToScore = tuple[ScoringTarget, Answer]
+class AnswerToScore(NamedTuple):
+    """`filtered`: what code of the task left of the answer, by pipeline; None where no pipeline has code."""
+
+    target: ScoringTarget
+    answer: Answer
+    filtered: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,19 @@
 """Scores answers, as lm-evaluation-harness scores them. Failures never come here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from proctor.values.outcome import Answer
 from proctor.values.reasoning.answers import CUT, with_reasoning_apart
 from proctor.values.scoring import OutputType, are_letters
-from services.results.scoring.answer_filters import FilterPipeline, read_answer, text_for_code
+from services.results.scoring.answer_filters import (
+    FilterPipeline,
+    left_for_code,
+    read_answer,
+    read_rest,
+    text_for_code,
+)
 from services.results.scoring.choice_metrics import (
     GENERATED_METRICS,
     LOGLIKELIHOOD_METRICS,
@@ -54,20 +60,39 @@ class _ReadChoice:
         return MetricResult(GENERATED_METRICS[metric.name](self.choice), self.prediction, self.choice.label)
 
 
-def score_text(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) -> Score:
-    score = _score(scoring, lambda pipeline: _read_text(pipeline, target, answer))
+def score_text(
+    scoring: CompiledScoring,
+    target: ScoringTarget,
+    answer: Answer,
+    filtered: Mapping[str, object] | None = None,
+) -> Score:
+    """`filtered`: what filters by code left of it, by pipeline."""
+    given = filtered or {}
+    score = _score(scoring, lambda pipeline: _read_text(pipeline, target, answer, given))
     if not scoring.coded_metrics:
         return score
     read = {
-        pipeline.name: text_for_code(pipeline, answer.text, target.choice_texts)
+        pipeline.name: left_for_code(pipeline, given[pipeline.name])
+        if pipeline.coded_steps
+        else text_for_code(pipeline, answer.text, target.choice_texts)
         for pipeline in scoring.pipelines
     }
     return replace(score, read=read)
 
 
-def _read_text(pipeline: FilterPipeline, target: ScoringTarget, answer: Answer) -> ReadText:
-    prediction = read_answer(pipeline, answer.text, target.choice_texts)
+def _read_text(
+    pipeline: FilterPipeline, target: ScoringTarget, answer: Answer, filtered: Mapping[str, object]
+) -> ReadText:
+    prediction = _read(pipeline, answer, target.choice_texts, filtered)
     return ReadText(target, prediction, answer.code_result, answer.verdict, is_cut=_is_cut(answer))
+
+
+def _read(
+    pipeline: FilterPipeline, answer: Answer, choices: Sequence[str], filtered: Mapping[str, object]
+) -> str | None:
+    if pipeline.coded_steps:
+        return read_rest(pipeline, filtered[pipeline.name], choices)
+    return read_answer(pipeline, answer.text, choices)
 
 
 def _is_cut(answer: Answer) -> bool:
@@ -76,12 +101,16 @@ def _is_cut(answer: Answer) -> bool:
 
 
 def score_generated_choice(
-    scoring: CompiledScoring, target: ScoringTarget, texts: tuple[str, ...], answer: Answer
+    scoring: CompiledScoring,
+    target: ScoringTarget,
+    texts: tuple[str, ...],
+    answer: Answer,
+    filtered: Mapping[str, object] | None = None,
 ) -> Score:
     """An answer that names no choice, or more than one, is unparsed; no default is assumed."""
 
     def read(pipeline: FilterPipeline) -> _ReadChoice:
-        text, is_cut = read_answer(pipeline, answer.text, texts) or "", _is_cut(answer)
+        text, is_cut = _read(pipeline, answer, texts, filtered or {}) or "", _is_cut(answer)
         label = named_choice(text, texts, target.choice_texts, is_cut=is_cut)
         if label is None and target.choice_texts and not are_letters(texts):
             label = named_choice(text, target.choice_texts, is_cut=is_cut)
@@ -115,19 +144,26 @@ def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], ReadAnswer
     return Score(prediction or "", scores, is_unparsed=prediction is None, values=counts)
 
 
-def score_answer(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) -> Score:
+def score_answer(
+    scoring: CompiledScoring,
+    target: ScoringTarget,
+    answer: Answer,
+    filtered: Mapping[str, object] | None = None,
+) -> Score:
     if scoring.is_unscored:
         return Score("")
+    if any(pipeline.name not in (filtered or {}) for pipeline in scoring.coded_pipelines):
+        raise ScoringImpossible("it is read by Python code of the task, which was not executed")
     if not (scoring.keeps_reasoning or scoring.is_loglikelihood):
         answer = without_reasoning(answer)
     if scoring.output_type is OutputType.GENERATE_UNTIL:
-        return score_text(scoring, target, answer)
+        return score_text(scoring, target, answer, filtered)
     needs_target = len(scoring.coded_metrics) < len(scoring.metrics)
     if needs_target and target.choice is None and not target.right_choices:
         raise ScoringImpossible("the sample has no right choice")
     texts = tuple([choice.removeprefix(scoring.target_delimiter) for choice in target.choices])
     if scoring.is_generated:
-        return score_generated_choice(scoring, target, texts, answer)
+        return score_generated_choice(scoring, target, texts, answer, filtered)
     return _score_by_loglikelihood(scoring, target, texts, answer)
 
 
@@ -146,13 +182,13 @@ async def score_answers(
 ) -> Sequence[Scored]:
     """Scores answers: quick ones here, others by the scorer, which bounds slow patterns and metrics."""
     if scoring.is_quick:
-        return [_try_score(scoring, *answer) for answer in answers]
+        return [_try_score(scoring, answer) for answer in answers]
     return await scorer.score(uncompiled, answers)
 
 
-def _try_score(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) -> Scored:
+def _try_score(scoring: CompiledScoring, answer: AnswerToScore) -> Scored:
     try:
-        return score_answer(scoring, target, answer)
+        return score_answer(scoring, *answer)
     except ScoringImpossible as impossible:
         return impossible
 

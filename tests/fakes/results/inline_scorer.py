@@ -22,7 +22,7 @@ class InlineScorer:
         self.called += 1
         self._running += 1
         self.most_at_once = max(self.most_at_once, self._running)
-        for _, answer in answers:
+        for _, answer, _ in answers:
             if answer.text in self.held:
                 await self.held[answer.text].wait()
         self._running -= 1

@@ -7,6 +7,7 @@ from proctor.values.run import RunState
 from proctor.values.usage import NO_TOKENS, TokenUsage
 from services.common.clock import Clock, SystemClock
 from services.common.postgres import PostgresSession
+from services.common.sandboxes.task_code.ports import CodeRunner
 from services.results.leaderboard.postgres import add_closed_run
 from services.results.leases.ports import LeaseStore
 from services.results.leases.postgres import PostgresLeases
@@ -99,7 +100,10 @@ def _leases_of(stores: Stores) -> LeaseStore:
     return MemoryLeases()
 
 
-def show_summary_of(stores: Stores, clock: Clock | None = None) -> ShowSummary:
+def show_summary_of(
+    stores: Stores, clock: Clock | None = None, *, code_runner: CodeRunner | None = None
+) -> ShowSummary:
     clock = clock or SystemClock()
-    partials = PartialSummaries(SummarizeRun(stores=stores, clock=clock).summarize, clock)
+    summarize = SummarizeRun(stores=stores, clock=clock, code_runner=code_runner)
+    partials = PartialSummaries(summarize.summarize, clock)
     return ShowSummary(records=stores.records, summaries=stores.summaries, partials=partials)

@@ -41,10 +41,15 @@ REPLIES = {
 }
 
 
-def _obey(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) -> Score:
+def _obey(
+    scoring: CompiledScoring,
+    target: ScoringTarget,
+    answer: Answer,
+    filtered: Mapping[str, object] | None = None,
+) -> Score:
     if answer.text in DEEDS:
         DEEDS[answer.text]()
-    return score_answer(scoring, target, answer)
+    return score_answer(scoring, target, answer, filtered)
 
 
 def _reply(scorer: BoundedScorer, request: bytes) -> bytes:

@@ -14,7 +14,7 @@ from services.common.sandboxes.task_code.ports import CodeEnded
 from services.results.scoring.code.figures_by_code import CodeFigure, figures_by_code
 from services.results.scoring.code.score_by_code import AnswerToCode, ScoreByCode
 from services.results.scoring.compiled_scoring import compile_scoring
-from services.results.scoring.ports import Scored
+from services.results.scoring.ports import AnswerToScore, Scored
 from services.results.scoring.score import ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.timed_regex import SlowTime
@@ -38,7 +38,12 @@ async def scored(
     compiled = compile_scoring(scoring)
     target = ScoringTarget(texts=(gold,), choices=(" a", " b"), choice=0)
     given = [
-        AnswerToCode(number, f'{{"row": {number}}}', (target, answer), score_answer(compiled, target, answer))
+        AnswerToCode(
+            number,
+            f'{{"row": {number}}}',
+            AnswerToScore(target, answer),
+            score_answer(compiled, target, answer),
+        )
         for number, answer in enumerate(answers)
     ]
     files = {"own/utils.py": dedent(code).encode()}
@@ -183,7 +188,7 @@ async def test_code_that_never_ends_is_given_up() -> None:
     compiled = replace(compile_scoring(TEXT), code_time=SlowTime(0.5))
     runner = BubblewrapCode(BubblewrapEngine(find_bubblewrap()), limits=CodeLimits(seconds=1.0))
     target, answer = ScoringTarget(texts=("yes",)), Answer("one")
-    given = [AnswerToCode(0, "{}", (target, answer), score_answer(compiled, target, answer))] * 2
+    given = [AnswerToCode(0, "{}", AnswerToScore(target, answer), score_answer(compiled, target, answer))] * 2
     files = {"own/utils.py": b"def score(doc, results):\n    while True: pass\n"}
     first, second = [await ScoreByCode(runner).score(compiled, files, given) for _ in range(2)]
     assert [str(one) for one in first] == ["the code of the task took more than 1 s"] * 2

@@ -43,7 +43,7 @@ def words(count: int) -> str:
 
 
 def overlapping(count: int) -> AnswerToScore:
-    return ScoringTarget(texts=(words(count),), wrong_texts=("no",)), Answer(words(count))
+    return AnswerToScore(ScoringTarget(texts=(words(count),), wrong_texts=("no",)), Answer(words(count)))
 
 
 QUICK = overlapping(3)
@@ -66,7 +66,7 @@ def reasons(scored: list[Scored]) -> list[str]:
 
 
 async def test_answers_are_scored_in_their_order_as_in_this_process() -> None:
-    answers = [(ScoringTarget(texts=("yes",)), Answer(text)) for text in ("yes", "no", "yes")]
+    answers = [AnswerToScore(ScoringTarget(texts=("yes",)), Answer(text)) for text in ("yes", "no", "yes")]
     async with pool() as scorer:
         scored = await scorer.score(uncompiled("exact_match"), answers)
     assert scored == [Score(text, {"exact_match": float(text == "yes")}) for text in ("yes", "no", "yes")]
@@ -99,7 +99,7 @@ async def test_rouge_of_long_texts_is_refused_at_once() -> None:
 
 
 def boxed(expression: str) -> AnswerToScore:
-    return ScoringTarget(texts=(r"\frac{1}{2}",)), Answer(rf"\boxed{{{expression}}}")
+    return AnswerToScore(ScoringTarget(texts=(r"\frac{1}{2}",)), Answer(rf"\boxed{{{expression}}}"))
 
 
 async def test_an_expression_that_takes_long_is_no_score_and_the_library_sets_no_alarm_of_its_own() -> None:
@@ -117,7 +117,7 @@ def obeying(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def saying(deed: str) -> AnswerToScore:
-    return ScoringTarget(texts=("w",)), Answer(deed)
+    return AnswerToScore(ScoringTarget(texts=("w",)), Answer(deed))
 
 
 @pytest.mark.usefixtures("obeying")
@@ -128,7 +128,8 @@ async def test_a_scorer_that_fails_costs_one_answer() -> None:
 
 
 async def test_scores_of_every_metric_come_back_as_they_are() -> None:
-    answer = (ScoringTarget(texts=("a right text",), wrong_texts=("a wrong one",)), Answer("a right one"))
+    target = ScoringTarget(texts=("a right text",), wrong_texts=("a wrong one",))
+    answer = AnswerToScore(target, Answer("a right one"))
     metrics = tuple(MetricUse(name) for name in (*OVERLAP_METRICS, *MATCH_METRICS))
     task = TaskScoring(OutputType.GENERATE_UNTIL, metrics)
     async with pool() as scorer:
@@ -138,7 +139,7 @@ async def test_scores_of_every_metric_come_back_as_they_are() -> None:
 
 async def test_text_that_is_no_unicode_is_scored() -> None:
     texts = ["\ud800", "a\udcffb", "\ud83d\ude00", "\0\U0010ffff"]
-    answers = [(ScoringTarget(texts=("b",)), Answer(text)) for text in texts]
+    answers = [AnswerToScore(ScoringTarget(texts=("b",)), Answer(text)) for text in texts]
     async with pool() as scorer:
         scored = await scorer.score(uncompiled("exact_match"), answers)
     predictions = ["\ufffd", "a\ufffdb", "\U0001f600", "\0\U0010ffff"]
@@ -275,7 +276,9 @@ async def test_a_cancelled_request_leaves_no_process_and_no_reply_for_the_next()
         await eventually(lambda: len(scoring_processes()) == 1, "one is at work")
         scoring.cancel()
         await asyncio.gather(scoring, return_exceptions=True)
-        [scored] = await scorer.score(uncompiled("exact_match"), [(ScoringTarget(texts=("b",)), Answer("b"))])
+        [scored] = await scorer.score(
+            uncompiled("exact_match"), [AnswerToScore(ScoringTarget(texts=("b",)), Answer("b"))]
+        )
         assert scored == Score("b", {"exact_match": 1.0})
     assert scoring_processes() == []
 

@@ -1,19 +1,19 @@
 """Scores answers by the Python code of their task, in a sandbox, beside what is scored here."""
 
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import orjson
 
 from proctor.values.scoring import OutputType
-from services.common.sandboxes.task_code.answers import Said, answers, told
+from services.common.sandboxes.task_code.answers import Said
 from services.common.sandboxes.task_code.inside.scoring import PROCESS_RESULTS
-from services.common.sandboxes.task_code.ports import CodeEnded, CodeFiles, CodeRunner
+from services.common.sandboxes.task_code.ports import CodeFiles, CodeRunner
 from services.common.threads.cancellable_threads import CancellableThreads
 from services.results.scoring.answer_filters import FilterPipeline
+from services.results.scoring.code.called_code import ANSWERS_PER_CALL, NOTHING, CalledCode, value_of
+from services.results.scoring.code.filter_by_code import AnswerToFilter, FilterCall
 from services.results.scoring.code.usable_numbers import UNUSABLE, is_usable
 from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring, ScoredMetric
 from services.results.scoring.ports import AnswerToScore, Scored
@@ -21,17 +21,12 @@ from services.results.scoring.score import Score, ScoringImpossible, StoredValue
 
 # Calls at a time; each has a sandbox of its own.
 AT_A_TIME = 2
-# An answer at which the code ends costs a sandbox. After so many in a call the rest is not tried.
-MAX_ENDS = 3
-ANSWERS_PER_CALL = 250
 # JSON of what the code makes of an answer for its aggregation.
 MAX_VALUE_BYTES = 64 * 1024
 OFF = (
     "Python code of the task scores it, which is not executed here; its operator may set "
     "PROCTOR_TASK_CODE=sandbox"
 )
-
-_GIVEN_UP = ScoringImpossible("the code of the task ended too late, or without a value, at other answers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +55,18 @@ class ScoreByCode:
     runner: CodeRunner | None = None
     threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(AT_A_TIME))
 
+    async def filter(
+        self, scoring: CompiledScoring, files: CodeFiles, given: Sequence[AnswerToFilter]
+    ) -> Sequence[Mapping[str, object] | ScoringImpossible]:
+        """What the filters by code leave of answers, by pipeline, in the order of the answers."""
+        if self.runner is None:
+            return [ScoringImpossible(OFF)] * len(given)
+        filtered: list[Mapping[str, object] | ScoringImpossible] = []
+        for start in range(0, len(given), ANSWERS_PER_CALL):
+            part = given[start : start + ANSWERS_PER_CALL]
+            filtered += await self.threads.run(FilterCall(self.runner, scoring, files).filtered, part)
+        return filtered
+
     async def score(
         self, scoring: CompiledScoring, files: CodeFiles, given: Sequence[AnswerToCode]
     ) -> Sequence[Scored]:
@@ -81,7 +88,7 @@ class _Call:
 
     def scores(self, given: Sequence[AnswerToCode]) -> list[Scored]:
         lines = [line for place, one in enumerate(given) for line in self._lines(place, one)]
-        made = self._made(lines) if self._functions() else [{"made": {}}] * len(lines)
+        made = self._code.made([line.json for line in lines]) if self._functions() else [NOTHING] * len(lines)
         values: list[dict[str, StoredValue]] = [{} for _ in given]
         faults: dict[int, ScoringImpossible] = {}
         for line, said in zip(lines, made, strict=True):
@@ -90,6 +97,10 @@ class _Call:
             except ScoringImpossible as impossible:
                 faults.setdefault(line.place, impossible)
         return [faults.get(place) or _added(one.score, values[place]) for place, one in enumerate(given)]
+
+    @property
+    def _code(self) -> CalledCode:
+        return CalledCode(self.runner, self.files, self._header(), self.scoring.code_time)
 
     def _functions(self) -> Mapping[str, Sequence[str]]:
         """Path and name by key."""
@@ -117,55 +128,13 @@ class _Call:
             return [one.score.read[pipeline.name]]
         return [(choice.logprob, choice.is_greedy) for choice in one.answer[1].choices]
 
-    def _made(self, lines: Sequence[_Line]) -> Sequence[Said | ScoringImpossible]:
-        """What the code says of each line. One at which it ends has its sentence, and others go on."""
-        made: list[Said | ScoringImpossible] = []
-        fault = _GIVEN_UP
-        for _ in range(MAX_ENDS):
-            if self.scoring.code_time.left <= 0:
-                break
-            try:
-                self._ask(lines[len(made) :], made)
-            except CodeEnded as ended:
-                fault = ScoringImpossible(f"the code of the task {ended}")
-                if len(made) == len(lines):
-                    # All were answered, and then the same was not: none can be believed.
-                    return [fault] * len(lines)
-                made.append(fault)
-            if len(made) == len(lines):
-                return made
-        return [*made, *[fault] * (len(lines) - len(made))]
-
-    def _ask(self, lines: Sequence[_Line], made: list[Said | ScoringImpossible]) -> None:
-        sent = iter([self._header(), *[line.json for line in lines]])
-        with closing(self.runner.lines(self.files, sent)) as written:
-            count = 0
-            for said in self._timed(answers(written)):
-                if count == len(lines):
-                    raise CodeEnded("wrote more rows than it got")
-                made.append(said)
-                count += 1
-        if count < len(lines):
-            raise CodeEnded("ended before its last row")
-
-    def _timed(self, written: Iterator[Said]) -> Iterator[Said]:
-        """Where the code ends, the time since its last line is lost."""
-        latest = time.monotonic()
-        try:
-            for said in written:
-                yield said
-                latest = time.monotonic()
-        except CodeEnded:
-            self.scoring.code_time.left -= time.monotonic() - latest
-            raise
-
     def _values(
         self, line: _Line, one: AnswerToCode, said: Said | ScoringImpossible
     ) -> dict[str, StoredValue]:
         """Values by the keys of scores. Raises ScoringImpossible."""
         if isinstance(said, ScoringImpossible):
             raise said
-        of_functions = {key: _value(said, key) for key in self._functions()}
+        of_functions = {key: value_of(said, key) for key in self._functions()}
         processed = of_functions.get(PROCESS_RESULTS) if self.scoring.process_results else None
         found: dict[str, StoredValue] = {}
         for scored in self.scoring.scored_metrics:
@@ -192,17 +161,6 @@ def _added(score: Score, found: Mapping[str, StoredValue]) -> Score:
 def _pair(one: AnswerToCode, line: _Line) -> Sequence[object]:
     """As metrics of lm-evaluation-harness that leave all to their aggregation."""
     return [next(iter(one.answer[0].texts), ""), one.score.read[line.pipeline.name]]
-
-
-def _value(said: Said, key: str) -> object:
-    """Raises ScoringImpossible."""
-    made = said.get("made")
-    of_key = made.get(key) if isinstance(made, dict) else None
-    if isinstance(of_key, dict) and isinstance(of_key.get("error"), dict):
-        raise ScoringImpossible(f"the code of the task {told(of_key['error'])}")
-    if not isinstance(of_key, dict) or "value" not in of_key:
-        raise ScoringImpossible("the code of the task wrote a line that is no row")
-    return of_key["value"]
 
 
 def _checked(scored: ScoredMetric, value: object) -> StoredValue:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from proctor.values.scoring import OutputType
+from services.scheduler.suites.format.lm_eval_filters import CodedFilter, take_coded_filters
 from services.scheduler.suites.format.lm_eval_metrics import (
     PROCESS_RESULTS,
     CodedMetric,
@@ -58,15 +59,16 @@ _DEFAULT_PATTERN = r"#### (\-?[0-9\.\,]+)"
 class ConvertedTask:
     """`origins` maps our keys to the original ones; faults have the original keys.
 
-    `fields` are empty if the task is Python code. `functions` are those of `CODE_KEYS` and `process_results`,
-    `example_functions` those of `fewshot_config`. Of `metric_list`, `fields` have what is scored without
-    code, and `coded_metrics` the rest.
+    `fields` are empty if the task is Python code, and have a placeholder for each of `coded_filters`.
+    `functions` are those of `CODE_KEYS` and `process_results`, `example_functions` those of
+    `fewshot_config`. Of `metric_list`, `fields` have what is scored without code, `coded_metrics` the rest.
     """
 
     fields: dict[str, object] = field(default_factory=dict)
     functions: dict[str, FunctionName] = field(default_factory=dict)
     example_functions: dict[str, FunctionName] = field(default_factory=dict)
     coded_metrics: list[CodedMetric] = field(default_factory=list)
+    coded_filters: list[CodedFilter] = field(default_factory=list)
     origins: dict[str, str] = field(default_factory=dict)
     faults: list[ValueFault] = field(default_factory=list)
 
@@ -88,6 +90,10 @@ def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
     task.faults += _key_faults(given)
     _set_coded_metrics(task, given)
     _take_example_functions(task, given)
+    taken = take_coded_filters(given.get("filter_list"))
+    task.coded_filters, task.faults = taken.coded, [*task.faults, *taken.faults]
+    if taken.coded:
+        task.fields["filter_list"] = taken.pipelines
     task.faults += code_faults(_without_own_faults({**given, **task.fields}))
     _set_facts(task)
     _set_dataset(task, given)
@@ -101,7 +107,7 @@ def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
 def code_faults(value: object, path: KeyPath = ()) -> Iterator[ValueFault]:
     """Faults of Python code that a value names, at any depth."""
     if isinstance(value, FunctionName):
-        known = ", ".join((*CODE_KEYS, PROCESS_RESULTS, "metric_list", "fewshot_config"))
+        known = ", ".join((*CODE_KEYS, PROCESS_RESULTS, "metric_list", "filter_list", "fewshot_config"))
         yield ValueFault(path, f"!function {value}: Python code is executed for {known} only")
     elif isinstance(value, dict):
         for key, inner in value.items():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from proctor.code_files import files_digest, function_file
-from proctor.values.scoring import MetricUse
+from proctor.values.scoring import CODED_FILTER, MetricUse
 from services.scheduler.suites.format.lm_eval_metrics import PROCESS_RESULTS
 from services.scheduler.suites.format.lm_eval_task import ConvertedTask
 from services.scheduler.suites.format.suite_document import KeyPath, ValueFault
@@ -25,13 +25,15 @@ from services.scheduler.suites.rows.task_code import (
 class ScoringCode:
     """`code` that scores, with the metrics that need it by their places in `metric_list`.
 
-    `native_metrics`: of them those that are scored without code, and only summed up by it.
+    `native_metrics`: of them those that are scored without code, and only summed up by it. `filters`: steps
+    by code, as stored, by the places of their pipeline and in it.
     """
 
     code: TaskCode
     process_results: str
     metrics: Mapping[int, MetricUse]
     native_metrics: frozenset[int]
+    filters: Mapping[tuple[int, int], Mapping[str, object]] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -125,10 +127,11 @@ def _read_scoring_code(
     files: SuiteFiles, declaration: Declaration, task: ConvertedTask
 ) -> ScoringCode | None:
     """None where no code scores, or a fault is added."""
-    if not task.coded_metrics:
+    if not task.coded_metrics and not task.coded_filters:
         return None
     reading = _Reading(files, declaration, task)
-    process = task.functions.get(PROCESS_RESULTS)
+    filters = _read_filters(reading)
+    process = task.functions.get(PROCESS_RESULTS) if task.coded_metrics else None
     processed = reading.find(PROCESS_RESULTS, process, (PROCESS_RESULTS,)) if process else None
     metrics: dict[int, MetricUse] = {}
     for metric in task.coded_metrics:
@@ -149,4 +152,14 @@ def _read_scoring_code(
     if code is None:
         return None
     native = frozenset(metric.place for metric in task.coded_metrics if metric.is_native)
-    return ScoringCode(code, processed.reference if processed else "", metrics, native)
+    return ScoringCode(code, processed.reference if processed else "", metrics, native, filters)
+
+
+def _read_filters(reading: _Reading) -> Mapping[tuple[int, int], Mapping[str, object]]:
+    found: dict[tuple[int, int], Mapping[str, object]] = {}
+    for each in reading.task.coded_filters:
+        function = reading.find("filter_list", each.name, each.path)
+        if function is not None:
+            step = {"function": CODED_FILTER, "code": function.reference, "options": dict(each.options)}
+            found[each.pipeline, each.step] = step
+    return found

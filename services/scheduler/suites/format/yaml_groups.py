@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from proctor.values.scoring import TaskGroup
 from services.scheduler.suites.format.schema import schema_faults
-from services.scheduler.suites.format.suite_document import ValueFault
+from services.scheduler.suites.format.suite_document import KeyPath, ValueFault
 from services.scheduler.suites.format.yaml_document import Node
 from services.scheduler.suites.format.yaml_files import Declaration, Layer, Location
 from services.scheduler.suites.format.yaml_suite_draft import DeclaredGroup, SuiteDraft, group_metrics
@@ -136,9 +136,16 @@ def _faults(fields: Mapping[str, object]) -> Iterator[ValueFault]:
     for found in schema_faults(fields["group"], "name"):
         yield ValueFault(("group",), found.problem)
     for found in schema_faults(_aggregates(fields), "aggregates") if _aggregates(fields) else []:
-        yield ValueFault(("aggregate_metric_list", *found.path), found.problem)
+        # Any name: code of a task may score it, and what no task has gives no figure.
+        if found.path[1:] != ("metric",) or not isinstance(_named(fields, found.path), str):
+            yield ValueFault(("aggregate_metric_list", *found.path), found.problem)
     if not fields.get("task"):
         yield ValueFault(("task",), "is missing: a group lists its tasks")
+
+
+def _named(fields: Mapping[str, object], path: KeyPath) -> object:
+    entry = _aggregates(fields)[int(path[0])]
+    return entry.get("metric") if isinstance(entry, dict) else None
 
 
 def _aggregates(fields: Mapping[str, object]) -> list[object]:

@@ -117,7 +117,9 @@ def _digest(fields: Fields, codes: TaskCodes) -> str:
         parts += _code_parts(code) if code else []
     if codes.scoring:
         uses = [(place, *astuple(use)) for place, use in sorted(codes.scoring.metrics.items())]
-        parts += [json.dumps([codes.scoring.digest, codes.scoring.process_results, uses]).encode()]
+        filters = sorted(codes.scoring.filters.items())
+        named = [codes.scoring.digest, codes.scoring.process_results, uses, *([filters] if filters else [])]
+        parts += [json.dumps(named).encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
@@ -205,8 +207,25 @@ def _scoring(fields: Fields, code: ScoringCode | None) -> TaskScoring:
     )
     if code is None:
         return scoring
-    in_order = headline_first(_with_coded(metrics, code))
-    return replace(scoring, metrics=in_order, process_results=code.process_results, code_digest=code.digest)
+    return replace(
+        scoring,
+        metrics=headline_first(_with_coded(metrics, code)),
+        filters_json=json.dumps(_with_coded_filters(filters, code)) if filters else "",
+        process_results=code.process_results,
+        code_digest=code.digest,
+    )
+
+
+def _with_coded_filters(filters: object, code: ScoringCode) -> list[Fields]:
+    return [
+        {
+            **pipeline,
+            "filter": [
+                code.filters.get((number, place), step) for place, step in enumerate(pipeline["filter"])
+            ],
+        }
+        for number, pipeline in enumerate(cast("Sequence[Mapping[str, list[Fields]]]", filters))
+    ]
 
 
 def _with_coded(metrics: Sequence[MetricUse], code: ScoringCode) -> list[MetricUse]:

@@ -63,7 +63,7 @@ class TaskFiles(MetaPathFinder):
     ) -> ModuleSpec | None:
         del path, target
         if fullname == "lm_eval":
-            return None if _is_installed(self, fullname) else _namespace(fullname, [])
+            return None if is_installed(self, fullname) else _namespace(fullname, [])
         if fullname == TASKS:
             return _namespace(fullname, [str(self._folder)])
         if not fullname.startswith(f"{TASKS}."):
@@ -133,7 +133,8 @@ def _imported(body: Sequence[ast.stmt]) -> Iterator[str]:
                 yield node.module or ""
 
 
-def _is_installed(own: TaskFiles, name: str) -> bool:
+def is_installed(own: TaskFiles, name: str) -> bool:
+    """Whether a package is there beside the files of the task."""
     others = (finder for finder in sys.meta_path if finder is not own)
     return any(finder.find_spec(name, None) for finder in others)
 

@@ -16,7 +16,8 @@ from typing import Any, BinaryIO, NoReturn
 from services.common.sandboxes.task_code.inside.aggregating import figures
 from services.common.sandboxes.task_code.inside.dataset import Dataset, stand_in
 from services.common.sandboxes.task_code.inside.errors import fact_of
-from services.common.sandboxes.task_code.inside.modules import TaskFiles
+from services.common.sandboxes.task_code.inside.filtering import filter_functions, stand_in_filters
+from services.common.sandboxes.task_code.inside.modules import TaskFiles, is_installed
 from services.common.sandboxes.task_code.inside.scoring import scoring_functions
 
 PROCESS_DOCS = "process_docs"
@@ -61,7 +62,7 @@ class Program:
         self._is_scoring = is_scoring
         self._maker = next((key for key in (SAMPLES, PROCESS_DOCS) if key in functions), "")
         self._make = functions.get(self._maker)
-        self._functions = {key: each for key, each in functions.items() if key != self._maker}
+        self.functions = {key: each for key, each in functions.items() if key != self._maker}
         self._output = output
         self._folder = folder
         # Seeding takes as long as a short function.
@@ -75,7 +76,7 @@ class Program:
         gc.freeze()
         while batch := list(islice(given, BATCH_ROWS)):
             self._in_copy(self._ask, batch, count)
-            if self._functions and len(batch) > 1:
+            if self.functions and len(batch) > 1:
                 self._in_copy(self._ask_again, batch, count)
             count += len(batch)
         self.write({"end": count})
@@ -141,7 +142,7 @@ class Program:
             seed = row["number"] if self._is_scoring else number
             _seed(seed, seed)
         made = {}
-        for key, function in self._functions.items():
+        for key, function in self.functions.items():
             try:
                 made[key] = json.dumps(function(row), default=_plain)
             except BaseException as error:
@@ -172,10 +173,29 @@ def _rows(lines: Iterable[bytes]) -> Iterator[Row]:
 
 def _functions(named: Mapping[str, list[str]], files: TaskFiles) -> Iterator[tuple[str, Callable[..., Any]]]:
     for key, (path, name) in named.items():
-        try:
-            yield key, getattr(files.load(path), name)
-        except BaseException as error:
-            raise Failed(key, -1) from error
+        yield key, _function(key, path, name, files)
+
+
+def _function(key: str, path: str, name: str, files: TaskFiles) -> Callable[..., Any]:
+    try:
+        found: Callable[..., Any] = getattr(files.load(path), name)
+    except BaseException as error:
+        raise Failed(key, -1) from error
+    return found
+
+
+def _program(header: Row, output: BinaryIO, files: TaskFiles, folder: str) -> Program:
+    """Its functions make rows, or where the header says so, score answers or filter them."""
+    if "filters" in header:
+        steps = {
+            pipeline: [(_function("filter_list", path, name, files), options) for path, name, options in each]
+            for pipeline, each in header["filters"].items()
+        }
+        return Program(filter_functions(steps, folder), output, folder, is_scoring=True)
+    functions = dict(_functions(header["functions"], files))
+    if "scores" in header:
+        functions = scoring_functions(functions, header["scores"], folder)
+    return Program(functions, output, folder, is_scoring="scores" in header)
 
 
 def main(folder: str) -> None:
@@ -186,15 +206,15 @@ def main(folder: str) -> None:
     files = TaskFiles(Path(folder))
     sys.meta_path.insert(0, files)
     stand_in()
+    if not is_installed(files, "lm_eval"):
+        stand_in_filters()
     random.seed(SEED)
     program = Program({}, output, folder)
     try:
-        functions = dict(_functions(header["functions"], files))
-        if "scores" in header:
-            functions = scoring_functions(functions, header["scores"], folder)
-        program = Program(functions, output, folder, is_scoring="scores" in header)
+        program = _program(header, output, files, folder)
         _seed(SEED, NUMPY_SEED)
         if header.get("aggregates"):
+            functions = program.functions
             for figure in figures(functions, _rows(sys.stdin.buffer), folder):
                 program.write(figure)
             program.write({"end": len(functions)})

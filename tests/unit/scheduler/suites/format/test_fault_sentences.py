@@ -34,7 +34,7 @@ def test_of_a_filter_in_python_only_that_is_reported() -> None:
     found = faults_of(f"{LM_EVAL}filter_list: [{{name: a, filter: [{step}]}}]\n")
     [(_, _, key, problem)] = found
     assert key == "filter_list.0.filter.0.function"
-    assert problem.startswith("!function own.Filter: Python code is executed for process_docs, ")
+    assert problem == "!function own.Filter: own.py is not in the suite's folder"
 
 
 def test_a_filter_that_takes_no_pattern_is_reported_so() -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from proctor.values.code import CodeAnswer
 from proctor.values.scoring import GroupMetric, OutputType, TaskGroup
-from services.scheduler.suites.rows.csv_form import CsvForm
 from services.scheduler.suites.suite import FewshotSampler, TaskDefinition
 from tests.fakes.suites.suite_documents import faults_of, suite_of
 
@@ -184,56 +183,6 @@ def test_included_keys_replace_whole_values() -> None:
     assert (generation.max_tokens, generation.until) == (256, ("y",))
 
 
-def test_rows_may_come_from_files_that_were_sent_along() -> None:
-    text = (
-        WORDS.replace("org/words", "json") + "dataset_kwargs: {data_files: {test: a.jsonl, train: b.jsonl}}\n"
-    )
-    [task] = suite_of(text + "training_split: train\n", a_jsonl="{}", b_jsonl="{}").tasks
-    assert task.rows.file is not None
-    assert task.fewshot_rows is not None
-    assert (task.rows.file.name, str(task.fewshot_rows.file)) == ("a.jsonl", "b.jsonl")
-
-
-def test_files_of_a_hub_data_set_have_the_rows_of_its_splits() -> None:
-    files = "{test: [a/1.csv, a/2.csv], train: b.csv}"
-    options = f"{{streaming: true, data_files: {files}, column_names: [w, colour], header: null}}"
-    task = task_of(f"{WORDS}training_split: train\ndataset_kwargs: {options}\n")
-    assert task.rows.data_files == ("a/1.csv", "a/2.csv")
-    assert task.rows.csv == CsvForm(("w", "colour"), has_header=False, infers_types=True)
-    assert task.fewshot_rows is not None
-    assert (task.fewshot_rows.data_files, task.fewshot_rows.split) == (("b.csv",), "train")
-    assert str(task.rows) == "org/words (split 'test', of a/1.csv, a/2.csv)"
-
-
-def test_a_file_by_its_address_on_the_hub_is_one_of_its_data_set() -> None:
-    files = "{test: hf://datasets/org/sums@v2/data/one.jsonl}"
-    task = task_of(WORDS.replace("org/words", "json") + f"dataset_kwargs: {{data_files: {files}}}\n")
-    assert (task.rows.hub_id, task.rows.revision) == ("org/sums", "v2")
-    assert task.rows.data_files == ("data/one.jsonl",)
-
-
-@pytest.mark.parametrize(
-    ("path", "files", "problem"),
-    [
-        ("org/words", "{test: ../x.jsonl}", "'../x.jsonl' is no path of a file in the data set"),
-        ("org/words", "{test: /etc/passwd}", "'/etc/passwd' is no path of a file in the data set"),
-        ("org/words", "{test: 'https://x.org/a.csv'}", "is no path of a file in the data set"),
-        ("org/words", "{train: a.csv}", "there is no file for the split test"),
-        ("json", "{test: 'https://x.org/a.json'}", "or of one data set as hf://datasets/owner/name/path"),
-        ("json", "{test: 'hf://datasets/a/b/c', x: 'hf://datasets/a/d/c'}", "or of one data set as hf://"),
-    ],
-)
-def test_files_elsewhere_are_refused(path: str, files: str, problem: str) -> None:
-    text = WORDS.replace("org/words", path) + f"dataset_kwargs: {{data_files: {files}}}\n"
-    found = faults_of(text)
-    assert any(problem in sentence for *_, sentence in found), found
-
-
-def test_a_revision_pins_the_rows() -> None:
-    options = "dataset_kwargs: {trust_remote_code: true, revision: abc}\n"
-    assert task_of(WORDS + options).rows.revision == "abc"
-
-
 def test_a_group_becomes_a_suite_of_its_tasks_and_groups() -> None:
     text = """\
 group: speech
@@ -299,6 +248,13 @@ def test_of_a_key_that_is_there_twice_the_last_one_counts() -> None:
     assert task_of(WORDS + "num_fewshot: 1\nnum_fewshot: 2\n").fewshot.num_fewshot == 2
 
 
+def test_a_metric_by_code_is_summed_up_over_a_group_and_an_unknown_one_is_not() -> None:
+    scored = WORDS + "metric_list: [{metric: mine}]\nprocess_results: !function utils.score\n"
+    text = "group: a\ntask: [words]\naggregate_metric_list: [{metric: mine}, {metric: other}]\n"
+    suite = suite_of(text, words_yaml=scored, utils_py="")
+    assert suite.groups == (TaskGroup("a", ("words",), (GroupMetric("mine"),)),)
+
+
 def test_groups_that_hold_each_other_end() -> None:
     found = faults_of("group: a\ntask: [b]\n", b_yaml="group: b\ntask: [c]\n", c_yaml="group: c\ntask: [b]\n")
     assert ("c.yaml", 2, "task.0", "goes round in a circle: b.yaml → c.yaml → b.yaml") in found
@@ -312,6 +268,8 @@ def test_groups_that_hold_each_other_end() -> None:
         ("group: a\ntask: [3]\n", 2, "task.0", "a task is its name, or its keys and values"),
         ("group: a\n", 1, "task", "is missing: a group lists its tasks"),
         ("group: a/b\ntask: []\n", 1, "group", "does not match"),
+        ("group: a\ntask: []\naggregate_metric_list: [{metric: 3}]\n", 3,
+         "aggregate_metric_list.0.metric", "3 is none of acc"),
         ("group: a\ntask: []\naggregate_metric_list: [{metric: acc, aggregation: median}]\n", 3,
          "aggregate_metric_list.0.aggregation", "'mean' was expected"),
     ],

@@ -1,5 +1,6 @@
 """Tasks that name Python code: which functions and files they have, and what names them."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -203,6 +204,57 @@ def test_the_code_that_scores_is_part_of_both_digests() -> None:
     first, second = (task_of({"suite.yaml": given, "utils.py": text}) for text in ("", "# more\n"))
     assert first.definition_digest != second.definition_digest
     assert first.scoring.code_digest != second.scoring.code_digest
+
+
+FILTERS = """\
+filter_list:
+  - name: own
+    filter: [{function: !function utils.Mine, group_select: -1}, {function: take_first}]
+  - name: cut
+    filter: [{function: remove_whitespace}, {function: custom, filter_fn: !function utils.cut}]
+"""
+
+
+def test_filters_by_code_are_steps_that_name_it() -> None:
+    plain = TASK.replace(
+        "process_docs: !function utils.process\ndoc_to_text: !function utils.text", "doc_to_text: a"
+    )
+    task = task_of({"suite.yaml": plain + FILTERS, "utils.py": "from .more import Mine\n", "more.py": ""})
+    own, cut = (pipeline["filter"] for pipeline in json.loads(task.scoring.filters_json))
+    assert own == [
+        {"function": "custom", "code": "utils.py:Mine", "options": {"group_select": -1}},
+        {"function": "take_first"},
+    ]
+    assert cut[1] == {"function": "custom", "code": "utils.py:cut", "options": {}}
+    assert task.scoring_code is not None
+    assert task.scoring_code.files.keys() == {"utils.py", "more.py"}
+    assert task.code_keys == ("filter_list",)
+    other = task_of({"suite.yaml": plain + FILTERS, "utils.py": "from .more import Mine\n", "more.py": "x=1"})
+    assert other.definition_digest != task.definition_digest
+    assert other.scoring.code_digest != task.scoring.code_digest
+
+
+@pytest.mark.parametrize(
+    ("steps", "problem"),
+    [
+        (
+            "{function: !function utils.A}, {function: lowercase}, {function: !function utils.A}",
+            "steps by code follow",
+        ),
+        ("{function: !function gone.A}", "!function gone.A: gone.py is not in the suite's folder"),
+        ("{function: custom, filter_fn: cut}", "'custom' is none of regex, "),
+    ],
+)
+def test_filters_that_cannot_be_executed_say_why(steps: str, problem: str) -> None:
+    files = {"suite.yaml": f"{TASK}filter_list: [{{name: a, filter: [{steps}]}}]\n", "utils.py": ""}
+
+    def read(path: str) -> bytes:
+        if path not in files:
+            raise FileNotFoundError(2, "missing")
+        return files[path].encode()
+
+    [fault] = read_suite(SuiteFiles(read, "suite.yaml", lambda: files), Path(), NameRule()).faults
+    assert fault.problem.startswith(problem)
 
 
 @pytest.mark.parametrize(
