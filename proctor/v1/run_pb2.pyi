@@ -366,6 +366,40 @@ class Judge(_message.Message):
 Global___Judge: _TypeAlias = Judge  # noqa: Y015
 
 @_typing.final
+class NamedJudge(_message.Message):
+    """A judge that is named in an order: it judges the answers of the order's run, in a run of its own."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    SCALE_FIELD_NUMBER: _builtins.int
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """The judge, "provider/name" or an alias."""
+    prompt: _builtins.str
+    """An installed judge prompt; empty means "correctness"."""
+    scale: _builtins.str
+    """As in Judge."""
+    document: _builtins.str
+    """A judge prompt as YAML instead of an installed one."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        prompt: _builtins.str = ...,
+        scale: _builtins.str = ...,
+        document: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "model", b"model", "prompt", b"prompt", "scale", b"scale"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NamedJudge: _TypeAlias = NamedJudge  # noqa: Y015
+
+@_typing.final
 class RunOrder(_message.Message):
     """Order of a run: one model over one suite, one data set, or the answers of a run. All of it takes at most 64 KiB as JSON."""
 
@@ -395,6 +429,7 @@ class RunOrder(_message.Message):
     ROW_ROLLOUTS_FIELD_NUMBER: _builtins.int
     JUDGE_FIELD_NUMBER: _builtins.int
     IMPORTED_FROM_FIELD_NUMBER: _builtins.int
+    JUDGES_FIELD_NUMBER: _builtins.int
     project_id: _builtins.int
     """Project that groups runs, at least 0; 0 means none."""
     suite: _builtins.str
@@ -465,6 +500,12 @@ class RunOrder(_message.Message):
     def judge(self) -> Global___Judge:
         """Judge the answers of a run instead of a suite or a data set."""
 
+    @_builtins.property
+    def judges(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedJudge]:
+        """Judges of the answers, at most 10. Each is ordered by itself once the run has completed. A judge that would be refused then refuses this
+        order. Not for an order that judges.
+        """
+
     def __init__(
         self,
         *,
@@ -492,10 +533,11 @@ class RunOrder(_message.Message):
         row_rollouts: _abc.Iterable[_builtins.int] | None = ...,
         judge: Global___Judge | None = ...,
         imported_from: _builtins.str = ...,
+        judges: _abc.Iterable[Global___NamedJudge] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "completion_window_seconds", b"completion_window_seconds", "judge", b"judge", "limit", b"limit", "max_cost", b"max_cost", "num_fewshot", b"num_fewshot", "params", b"params", "rollouts", b"rollouts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "base_url", b"base_url", "completion_window_seconds", b"completion_window_seconds", "dataset_id", b"dataset_id", "imported_from", b"imported_from", "judge", b"judge", "limit", b"limit", "line_models", b"line_models", "max_cost", b"max_cost", "metrics", b"metrics", "model", b"model", "num_fewshot", b"num_fewshot", "params", b"params", "priority", b"priority", "project_id", b"project_id", "prompt_form", b"prompt_form", "reasoning", b"reasoning", "reuse_answers", b"reuse_answers", "rollouts", b"rollouts", "row_rollouts", b"row_rollouts", "scoring_method", b"scoring_method", "stream_answers", b"stream_answers", "suite", b"suite", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "base_url", b"base_url", "completion_window_seconds", b"completion_window_seconds", "dataset_id", b"dataset_id", "imported_from", b"imported_from", "judge", b"judge", "judges", b"judges", "limit", b"limit", "line_models", b"line_models", "max_cost", b"max_cost", "metrics", b"metrics", "model", b"model", "num_fewshot", b"num_fewshot", "params", b"params", "priority", b"priority", "project_id", b"project_id", "prompt_form", b"prompt_form", "reasoning", b"reasoning", "reuse_answers", b"reuse_answers", "rollouts", b"rollouts", "row_rollouts", b"row_rollouts", "scoring_method", b"scoring_method", "stream_answers", b"stream_answers", "suite", b"suite", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__completion_window_seconds: _TypeAlias = _typing.Literal["completion_window_seconds"]  # noqa: Y015
     _WhichOneofArgType__completion_window_seconds: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds"]  # noqa: Y015

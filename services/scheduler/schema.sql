@@ -309,6 +309,7 @@ CREATE TABLE runs (
     batch_id text,
     has_unwritten_files boolean DEFAULT false NOT NULL,
     is_closing boolean DEFAULT false NOT NULL,
+    has_judges_to_order boolean DEFAULT false NOT NULL,
     name text DEFAULT ''::text NOT NULL,
     tags text[] DEFAULT '{}'::text[] NOT NULL,
     note text DEFAULT ''::text NOT NULL,
@@ -336,6 +337,7 @@ CREATE INDEX runs_pending ON runs USING btree (priority, queued_at, run_id) WHER
 CREATE INDEX runs_pending_of_user ON runs USING btree (username) WHERE (state = 'pending'::text);
 CREATE INDEX runs_running ON runs USING btree (run_id) WHERE (state = 'running'::text);
 CREATE INDEX runs_running_of_user ON runs USING btree (username) WHERE (state = 'running'::text);
+CREATE INDEX runs_to_judge ON runs USING btree (finished_at) WHERE (has_judges_to_order AND (state = 'completed'::text) AND is_closed);
 CREATE INDEX runs_unclosed ON runs USING btree (run_id) WHERE ((state = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text])) AND (NOT is_closed));
 CREATE INDEX runs_using_dataset ON runs USING btree (dataset_id) WHERE ((dataset_id IS NOT NULL) AND (state = ANY (ARRAY['pending'::text, 'running'::text, 'paused'::text])));
 

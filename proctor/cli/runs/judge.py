@@ -1,7 +1,6 @@
 """`proctor judge`: a model judges the answers of a run."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,9 +8,9 @@ import typer
 from proctor.cli.gateway import Session
 from proctor.cli.options import RunIdArgument
 from proctor.cli.render.words import option_value
+from proctor.cli.runs.judge_prompt import prompt_or_document
 from proctor.cli.runs.order import PRIORITY_HELP
 from proctor.cli.runs.run import submit_and_follow
-from proctor.client.errors import Refused
 from proctor.exit_codes import ExitCode
 from proctor.v1 import run_pb2
 from proctor.wire.well_known import unless_empty
@@ -102,14 +101,7 @@ def _order(run_id: str, options: JudgeOptions) -> run_pb2.RunOrder:
 
 
 def _judge(run_id: str, options: JudgeOptions) -> run_pb2.Judge:
-    """A prompt with a suffix or a folder in its name is a file."""
-    path = Path(options.prompt)
-    judge = run_pb2.Judge(run_id=run_id, scale=options.scale, against_run_id=options.against)
-    if not path.suffix and path.name == options.prompt:
-        judge.prompt = options.prompt
-        return judge
-    try:
-        judge.document = path.read_text("utf-8")
-        return judge
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"The judge prompt {path} cannot be read: {error}.") from error
+    prompt, text = prompt_or_document(options.prompt)
+    return run_pb2.Judge(
+        run_id=run_id, scale=options.scale, against_run_id=options.against, prompt=prompt, document=text
+    )

@@ -8,6 +8,7 @@ import typer
 
 from proctor.cli.options import json_or_text, metric_use
 from proctor.cli.render.words import option_value
+from proctor.cli.runs.judge_prompt import named_judge
 from proctor.client.errors import Refused
 from proctor.v1 import run_pb2
 from proctor.values.priority import default_priority
@@ -93,6 +94,14 @@ class OrderOptions:
             help="Any other parameter of generation, such as top_p=0.9; repeat for several.",
         ),
     ] = None
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL[:PROMPT]",
+            help="Judge the answers by this model once the run has completed (see `proctor judge`); "
+            "default prompt: correctness; repeat for several.",
+        ),
+    ] = None
     name: Annotated[str, typer.Option(help="A name for the run, by which people find it.")] = ""
     tag: Annotated[list[str] | None, typer.Option(help="A tag for the run; repeat for several.")] = None
     note: Annotated[str, typer.Option(help="A note about the run.")] = ""
@@ -133,6 +142,7 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
             max_cost=options.max_cost,
             reuse_answers=options.reuse_answers,
             stream_answers=options.stream_answers,
+            judges=map(named_judge, options.judge or ()),
         )
     except ValueError as error:
         raise Refused(f"A number of the order is too large: {error}.") from error

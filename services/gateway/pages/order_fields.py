@@ -74,6 +74,7 @@ LABELS: Mapping[str, str] = {
     "base_url": "Server",
     "completion_window": "Completion window",
     "line_models": "Names of the model in lines",
+    "judges": "Judges of the answers",
     "reuse_answers": "Reuse stored answers",
     "stream_answers": "Stream answers",
 }

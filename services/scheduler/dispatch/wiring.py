@@ -27,6 +27,7 @@ from services.scheduler.postgres import Connections
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.progress.wiring import ProgressParts
 from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns
+from services.scheduler.runs.lifecycle.submit_judges import SubmitJudges
 from services.scheduler.runs.wiring import RunParts
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.suites.wiring import SuiteParts
@@ -39,9 +40,10 @@ from services.scheduler.workers.wiring import WorkerParts
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchParts:
     leader: LeadRuns
+    judges: SubmitJudges
 
     def leader_loops(self, token: FencingToken) -> Mapping[str, Coroutine[None, None, None]]:
-        return {"lead runs": self.leader.lead(token)}
+        return {"lead runs": self.leader.lead(token), "order judges": self.judges.lead(token)}
 
 
 def make_dispatch(
@@ -91,7 +93,7 @@ def make_dispatch(
         new_driver=partial(DriveRun, context),
         pools=tuple(pool.name for pool in pools),
     )
-    return DispatchParts(leader=leader)
+    return DispatchParts(leader=leader, judges=SubmitJudges(runs=led_runs, submit=runs.submit))
 
 
 def _driver_context(

@@ -19,7 +19,7 @@ from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.suites.errors import UnknownSuite
 
 # Values of a run that waits; an imported one has none.
-_OF_ORDERS = ("price", "dataset_id", "expires_at")
+_OF_ORDERS = ("price", "dataset_id", "expires_at", "has_judges_to_order")
 
 
 class PostgresImports:

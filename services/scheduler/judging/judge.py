@@ -21,3 +21,13 @@ class Judge:
     is_constrained: bool = False
     rollouts: int = 1
     against_run_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedJudge:
+    """A judge that an order names for the answers of its own run: an installed `prompt`, or a `document`."""
+
+    model: str
+    prompt: str = ""
+    scale: str = ""
+    document: str = ""

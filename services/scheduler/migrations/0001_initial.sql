@@ -264,6 +264,8 @@ CREATE TABLE runs (
     has_unwritten_files boolean NOT NULL DEFAULT false,
     -- Whether a running run only waits for its figures: it has no slot then.
     is_closing boolean NOT NULL DEFAULT false,
+    -- The judges that the order names are ordered once the run has completed.
+    has_judges_to_order boolean NOT NULL DEFAULT false,
     -- Words by which people tell runs apart.
     name text NOT NULL DEFAULT '',
     tags text[] NOT NULL DEFAULT '{}',
@@ -291,6 +293,7 @@ CREATE INDEX runs_running_of_user ON runs (username) WHERE state = 'running';
 CREATE INDEX runs_paused ON runs (queued_at DESC, run_id DESC) WHERE state = 'paused';
 CREATE INDEX runs_unclosed ON runs (run_id)
     WHERE state IN ('completed', 'failed', 'cancelled') AND NOT is_closed;
+CREATE INDEX runs_to_judge ON runs (finished_at) WHERE has_judges_to_order AND state = 'completed' AND is_closed;
 CREATE INDEX runs_history ON runs (benchmark, model, finished_at DESC) WHERE state = 'completed';
 CREATE INDEX runs_expiring ON runs (expires_at)
     WHERE expires_at IS NOT NULL AND state IN ('pending', 'running', 'paused');

@@ -14,6 +14,7 @@ from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import all_outcomes, completed, ended
+from tests.fakes.eventually import eventually
 from tests.fakes.providers.judge_verdicts import UNDECIDED
 from tests.harness.stack_harness import MODEL, StackHarness
 
@@ -241,3 +242,26 @@ async def test_a_run_that_is_not_there_is_not_judged(stack: StackHarness) -> Non
         stack, "POST", f"{API}/judgements/{uuid4()}", json={"model_id": JUDGE, "prompt": "style"}
     )
     assert answer.status == 404
+
+
+async def test_a_judge_that_an_order_names_starts_by_itself(stack: StackHarness) -> None:
+    file = b"".join(json.dumps(row(number)).encode() + b"\n" for number in range(6))
+    dataset = (await stack.client.upload_dataset(Upload(io.BytesIO(file), "named.jsonl"))).dataset
+    line = f"run --model {MODEL} --dataset {dataset.dataset_id} --judge"
+    refused = await proctor(stack, f"{line} {JUDGE}:none --detach")
+    assert (refused.code, "There is no judge prompt 'none'" in refused.err) == (2, True), refused.err
+    done = await proctor(stack, f"{line} {JUDGE} --judge {JUDGE}:helpfulness --json")
+    assert done.code == 0, done.err
+    run_id = json.loads(done.out)["run"]["run_id"]
+
+    async def judged_twice() -> bool:
+        found = (await http(stack, "GET", path)).body["judged_by"]
+        return [each["status"] for each in found] == ["completed"] * 2
+
+    path = f"{API}/judgements/{run_id}"
+    await eventually(judged_twice, "both judges have judged the run")
+    found = (await http(stack, "GET", path)).body["judged_by"]
+    assert sorted(each["prompt"] for each in found) == ["correctness", "helpfulness"]
+    order = (await http(stack, "GET", f"{API}/results/{run_id}")).body["order"]
+    named = [{"model_id": JUDGE}, {"model_id": JUDGE, "prompt": "helpfulness"}]
+    assert order["judges"] == named

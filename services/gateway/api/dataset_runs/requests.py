@@ -18,6 +18,7 @@ from proctor.wire.well_known import unless_empty
 from services.gateway.api.runs.labels import DaysFilter, LabelsGiven, NameFilter, TagFilter
 from services.gateway.api.runs.requests import (
     BaseUrlField,
+    JudgesField,
     MaxCost,
     Params,
     ProjectId,
@@ -117,6 +118,7 @@ class DatasetRunRequest(LabelsGiven):
     truncate: TruncateField = Truncation.NONE
     reasoning: ReasoningField = Reasoning.SEPARATE
     base_url: BaseUrlField = ""
+    judges: JudgesField = Field(default_factory=list)
 
     def to_order(self) -> run_pb2.RunOrder:
         return run_pb2.RunOrder(
@@ -139,6 +141,7 @@ class DatasetRunRequest(LabelsGiven):
             max_cost=self.max_cost,
             reuse_answers=self.reuse_answers,
             stream_answers=self.stream_answers,
+            judges=[judge.to_proto() for judge in self.judges],
         )
 
 

@@ -78,6 +78,31 @@ KindFilter = Annotated[
 ]
 
 
+MAX_JUDGES = 10
+
+
+class JudgeNamed(RequestBody):
+    """A judge of the answers of the job that is ordered: a job of its own, once that one has completed."""
+
+    model_id: Text = Field(min_length=1, max_length=512, description='"provider/name", or an alias')
+    prompt: Text = Field(
+        default="", max_length=64, description="An installed judge prompt; correctness if neither is given"
+    )
+    document: Text = Field(default="", max_length=32 * 1024, description="A judge prompt as YAML instead")
+    scale: Text = Field(default="", max_length=2000, description="That of the prompt if unset")
+
+    def to_proto(self) -> run_pb2.NamedJudge:
+        return run_pb2.NamedJudge(
+            model=self.model_id, prompt=self.prompt, document=self.document, scale=self.scale
+        )
+
+
+JudgesField = Annotated[
+    list[JudgeNamed],
+    Field(max_length=MAX_JUDGES, description="Judges of the answers, each checked before the job starts"),
+]
+
+
 def _in_range(name: str) -> Any:
     """The constraint of a parameter's field."""
     limits = PARAMETER_RANGES[name]
@@ -203,6 +228,7 @@ class RunRequest(LabelsGiven):
     stream_answers: StreamAnswers = False
     params: Params | None = Field(default=None, description="Parameters for any provider")
     max_cost: MaxCost = None
+    judges: JudgesField = Field(default_factory=list)
 
     @model_validator(mode="after")
     def one_set_of_params(self) -> Self:
@@ -231,6 +257,7 @@ class RunRequest(LabelsGiven):
             max_cost=self.max_cost,
             reuse_answers=self.reuse_answers,
             stream_answers=self.stream_answers,
+            judges=[judge.to_proto() for judge in self.judges],
         )
 
 

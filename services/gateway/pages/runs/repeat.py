@@ -79,6 +79,7 @@ def command(run: run_pb2.Run) -> str:
     words += [*_option_words(chosen_options(order))]
     words += ["--completion-window", window] if (window := window_text(order)) else []
     words += ["--base-url", order.base_url] if order.base_url else []
+    words += [word for judge in order.judges for word in ("--judge", judge_in_words(judge))]
     words += ["--project", str(order.project_id)] if order.project_id else []
     return shlex.join([*words, *_param_words(params_of(order))])
 
@@ -91,6 +92,12 @@ def _judge_command(order: run_pb2.RunOrder) -> str:
     words += ["--base-url", order.base_url] if order.base_url else []
     words += ["--project", str(order.project_id)] if order.project_id else []
     return shlex.join([*words, *_param_words(params_of(order))])
+
+
+def judge_in_words(judge: run_pb2.NamedJudge) -> str:
+    """As `--judge` takes it; a document is a file of its own there."""
+    prompt = judge.prompt or ("FILE.yaml" if judge.document else "")
+    return f"{judge.model}:{prompt}" if prompt else judge.model
 
 
 def _option_words(options: dict[str, Any]) -> Iterable[str]:
@@ -140,6 +147,7 @@ def parameters_of(run: run_pb2.Run, leaving_out: Collection[str] = frozenset()) 
         ("completion_window", window_text(order)),
         ("line_models", ", ".join(order.line_models)),
         ("base_url", order.base_url),
+        ("judges", ", ".join(map(judge_in_words, order.judges))),
     ):
         if text:
             yield LABELS[name], text

@@ -295,6 +295,7 @@ def row_values(run: Run, request: UUID | None) -> Mapping[str, object]:
         "name": run.labels.name,
         "tags": list(run.labels.tags),
         "note": run.labels.note,
+        "has_judges_to_order": bool(order.judges),
     }
 
 
@@ -312,6 +313,12 @@ class PostgresLedRuns:
 
     async def to_drive(self) -> Sequence[RunId]:
         return run_ids_from_rows(await self._session.fetch("list_runs_to_drive"))
+
+    async def to_judge(self) -> Sequence[Run]:
+        return [run_from_row(row) for row in await self._session.fetch("list_runs_to_judge")]
+
+    async def mark_judged(self, token: FencingToken, run: Run) -> None:
+        await write_as_leader(self._session, token, "set_judges_ordered", run_id=run.run_id)
 
     async def open_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
         return run_ids_from_rows(await self._session.fetch("list_open_runs", run_ids=list(runs)))

@@ -27,12 +27,12 @@ SELECT file_id FROM files WHERE file_id = :file_id AND (expires_at IS NULL OR ex
 INSERT INTO runs (
     run_id, request_id, username, project_id, benchmark, model, pool, priority, ordered, scoring_method, state, epoch,
     created_at, queued_at, environment, suite_version, price, dataset_id, dataset_name, expires_at, name, tags,
-    note
+    note, has_judges_to_order
 )
 VALUES (
     :run_id, :request_id, :username, :project_id, :benchmark, :model, :pool, :priority, :ordered, :scoring_method,
     'pending', 1, :created_at, :created_at, :environment, nullif(:suite_version, 0), :price, :dataset_id, :dataset_name,
-    :expires_at, :name, :tags, :note
+    :expires_at, :name, :tags, :note, :has_judges_to_order
 );
 
 -- name: read_run: Return a run
@@ -132,6 +132,21 @@ SELECT run_id FROM runs WHERE state IN ('completed', 'failed', 'cancelled') AND 
 SELECT run_id
 FROM runs
 WHERE run_id = ANY (:run_ids) AND NOT is_closed;
+
+-- name: list_runs_to_judge: Return completed runs whose judges are still to be ordered
+SELECT *
+FROM run_rows
+WHERE run_id IN (
+    SELECT run_id
+    FROM runs
+    WHERE has_judges_to_order AND state = 'completed' AND is_closed
+    ORDER BY finished_at
+    -- The leader asks every second.
+    LIMIT 100
+);
+
+-- name: set_judges_ordered: Record that the judges of a run are ordered
+UPDATE runs SET has_judges_to_order = false WHERE run_id = :run_id RETURNING run_id;
 
 -- name: set_phase: Record the phase of a running run, and whether it only waits for its figures
 UPDATE runs

@@ -26,7 +26,7 @@ from services.scheduler.runs.orders.errors import CannotComplete, CannotTruncate
 from services.scheduler.runs.orders.order_rules import first_problem
 from services.scheduler.runs.orders.provider_rules import refuse_unfit
 from services.scheduler.runs.orders.resolve_dataset_order import resolve_dataset_order
-from services.scheduler.runs.orders.resolve_judge_order import resolve_judge
+from services.scheduler.runs.orders.resolve_judge_order import judging_order, resolve_judge
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.code.errors import TaskCodeOff
 from services.scheduler.suites.ports import SuiteCatalogue
@@ -100,6 +100,7 @@ class SubmitRun:
         # With the form that was asked for: one that the data set's lines decided gets another sentence.
         _check_form(order, pool, asked_form=submission.order.prompt_form)
         refuse_unfit(order, resolved.tasks, pool, self.allowed_base_urls)
+        self._check_judges(submission.run_id, order)
         now = self.clock.now()
         window = order.completion_window_seconds
         return Run(
@@ -115,6 +116,20 @@ class SubmitRun:
             expires_at=None if window is None else now + timedelta(seconds=window),
             labels=labels,
         )
+
+    def _check_judges(self, run_id: RunId, order: RunOrder) -> None:
+        """Before anything is paid for: raises what the orders of the judges that are named would raise."""
+        for number, named in enumerate(order.judges):
+            try:
+                judging = self._named_in_full(judging_order(run_id, order, named))
+                refuse(first_problem(judging), of="order")
+                pool = self._pool(judging)
+                assert judging.judge
+                resolve_judge(judging.judge, self.judge_prompts, pool)
+                refuse_unfit(judging, (), pool)
+            except InvalidParameter as error:
+                field = f"order.judges[{number}]"
+                raise InvalidParameter(field=field, sentence=error.message) from error
 
     def _named_in_full(self, order: RunOrder) -> RunOrder:
         return replace(order, model=full_name(order.model, self.aliases), base_url=order.base_url.rstrip("/"))

@@ -12,7 +12,7 @@ from proctor.values.run import MAX_WINDOW_SECONDS, MIN_WINDOW_SECONDS
 from proctor.values.sample import MAX_FEWSHOT
 from services.common.checked_fields import nul_problem
 from services.common.secret_names import secret_word_in
-from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.runs.orders.run_order import MAX_JUDGES, RunOrder
 
 # Its parameters go out with every shard.
 MAX_ORDER_BYTES = 64 * 1024
@@ -49,6 +49,7 @@ def first_problem(order: RunOrder) -> Problem | None:
         # Size first: the checks behind it walk through all that was sent.
         _size_problem(order)
         or _benchmark_problem(order)
+        or _judges_problem(order)
         or out_of_range
         or _text_problem(order)
         or _provider_params_problem(params.provider_params)
@@ -87,6 +88,15 @@ def _judge_problem(order: RunOrder) -> Problem | None:
     return Problem(found, f"An order that judges a run has no {found}. Leave it out.") if found else None
 
 
+def _judges_problem(order: RunOrder) -> Problem | None:
+    if order.judge and order.judges:
+        return Problem("judges", "An order that judges a run names no judges of its own. Leave them out.")
+    if len(order.judges) > MAX_JUDGES:
+        count = len(order.judges)
+        return Problem("judges", f"The order names {count} judges, but may name at most {MAX_JUDGES}.")
+    return None
+
+
 def _size_problem(order: RunOrder) -> Problem | None:
     sizes = {name: _bytes_of(value) for name, value in asdict(order).items()}
     total = sum(sizes.values())
@@ -109,6 +119,7 @@ def _text_problem(order: RunOrder) -> Problem | None:
         "tasks": order.tasks,
         "line_models": order.line_models,
         "judge": [*asdict(order.judge).values()] if order.judge else (),
+        "judges": [text for judge in order.judges for text in asdict(judge).values()],
         "metrics": [text for use in order.metrics for text in (use.name, use.options_json)],
     }
     found = (problem for field, values in texts.items() if (problem := nul_problem(field, *map(str, values))))

@@ -4,14 +4,32 @@ import hashlib
 from dataclasses import replace
 
 from proctor.values.judging.scale import OF_PAIRS, PAIRS, Scale, read_scale
+from proctor.values.priority import default_priority
 from proctor.values.providers.pool import ConstrainedField, Pool
 from services.common.errors import InvalidParameter
-from services.scheduler.judging.judge import Judge
+from services.scheduler.judging.judge import Judge, NamedJudge
 from services.scheduler.judging.judge_prompt import JudgePrompt
 from services.scheduler.judging.ports import JudgePrompts
+from services.scheduler.runs.orders.run_order import RunOrder
 
 # They take a JSON schema for a single row.
 _WITH_SCHEMAS = frozenset({"vllm", "ollama", "gemini"})
+
+
+# The prompt of a named judge without one.
+_USUAL_PROMPT = "correctness"
+
+
+def judging_order(run_id: str, order: RunOrder, named: NamedJudge) -> RunOrder:
+    """The order of a judge that an order names; `run_id` is the run of that order."""
+    prompt = named.prompt or ("" if named.document else _USUAL_PROMPT)
+    return RunOrder(
+        suite="",
+        model=named.model,
+        project_id=order.project_id,
+        priority=default_priority(is_background=True),
+        judge=Judge(run_id, prompt, named.scale, named.document, rollouts=order.rollouts),
+    )
 
 
 def resolve_judge(judge: Judge, prompts: JudgePrompts, pool: Pool) -> Judge:

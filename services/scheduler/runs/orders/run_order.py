@@ -7,8 +7,11 @@ from proctor.values.generation import GenerationParams
 from proctor.values.names.model_name import provider_of
 from proctor.values.priority import Priority, default_priority
 from proctor.values.scoring import MetricUse, PromptForm, Reasoning, ScoringMethod, Truncation
-from services.scheduler.judging.judge import Judge
+from services.scheduler.judging.judge import Judge, NamedJudge
 from services.scheduler.suites.suite import Generation
+
+# Judges that an order may name.
+MAX_JUDGES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,8 @@ class RunOrder:
     call the model, are for data sets. The completion window counts from when the run was accepted.
     Orders of rollouts set `parallel_group`, which begins with the user. Of all runs with it, at most
     `parallel` rollouts are in flight. They may set `row_rollouts` too: the rollouts of each row, 0 to
-    `rollouts`. Imports set `imported_from`: the tool whose log the run was made of.
+    `rollouts`. Imports set `imported_from`: the tool whose log the run was made of. `judges` judge the
+    answers in runs of their own, which are ordered once this one has completed.
     """
 
     suite: str
@@ -49,6 +53,7 @@ class RunOrder:
     row_rollouts: tuple[int, ...] = ()
     judge: Judge | None = None
     imported_from: str = ""
+    judges: tuple[NamedJudge, ...] = ()
 
     @property
     def benchmark(self) -> str:

@@ -59,7 +59,16 @@ def brief_to_proto(snapshot: RunSnapshot) -> run_pb2.Run:
     metrics = tuple(MetricUse(use.name) for use in snapshot.run.order.metrics)
     params = replace(snapshot.run.order.params, provider_params={})
     judge = snapshot.run.order.judge and replace(snapshot.run.order.judge, document="")
-    order = replace(snapshot.run.order, tasks=(), params=params, metrics=metrics, line_models=(), judge=judge)
+    judges = tuple(replace(named, document="") for named in snapshot.run.order.judges)
+    order = replace(
+        snapshot.run.order,
+        tasks=(),
+        params=params,
+        metrics=metrics,
+        line_models=(),
+        judge=judge,
+        judges=judges,
+    )
     if not order.is_of_rollouts:
         # A log may have 100,000 rows; an order of rollouts has few tasks, and lists count its rollouts.
         order = replace(order, row_rollouts=())

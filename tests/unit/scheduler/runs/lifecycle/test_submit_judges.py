@@ -1,0 +1,115 @@
+"""Judges that an order names: checked with it, and each ordered once after its run has completed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from proctor.values.run import RunId, RunState
+from services.common.errors import DomainError, InvalidParameter
+from services.scheduler.judging.judge import Judge, NamedJudge
+from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.lifecycle.submit_judges import SubmitJudges
+from services.scheduler.workers.model_names import UnknownModel
+from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
+from tests.fakes.scheduler_rules import queue_limits
+
+JUDGE = NamedJudge("openai/judge")
+OTHER = NamedJudge("openai/judge", "helpfulness", "1-3")
+
+
+@dataclass
+class RunsToJudge:
+    """Those in memory; it notes which are judged."""
+
+    harness: SchedulerHarness
+    judged: set[RunId] = field(default_factory=set)
+
+    async def to_judge(self) -> Sequence[Run]:
+        runs = self.harness.runs.runs.values()
+        complete = [run for run in runs if run.state is RunState.COMPLETED and run.is_closed]
+        return [run for run in complete if run.order.judges and run.run_id not in self.judged]
+
+    async def mark_judged(self, token: FencingToken, run: Run) -> None:  # noqa: ARG002  # as the port has it
+        self.judged.add(run.run_id)
+
+
+def judges_of(harness: SchedulerHarness) -> SubmitJudges:
+    return SubmitJudges(RunsToJudge(harness), harness.submitting)
+
+
+async def completed(
+    harness: SchedulerHarness, *judges: NamedJudge, state: RunState = RunState.COMPLETED
+) -> Run:
+    run = await harness.submit(toy_order(judges=judges, project_id=3))
+    harness.runs.runs[run.run_id] = replace(run, state=state, is_closed=True)
+    return run
+
+
+def judging_runs(harness: SchedulerHarness, judged: Run) -> list[Run]:
+    runs = harness.runs.runs.values()
+    return [run for run in runs if run.order.judge and run.order.judge.run_id == judged.run_id]
+
+
+def judge_of(run: Run) -> Judge:
+    assert run.order.judge
+    return run.order.judge
+
+
+async def test_each_judge_of_a_completed_run_is_ordered_once_over_kills() -> None:
+    harness = SchedulerHarness()
+    run = await completed(harness, JUDGE, OTHER)
+    await judges_of(harness).submit_all(harness.runs.begin_term())
+    first, second = judging_runs(harness, run)
+    assert [judge_of(one).prompt for one in (first, second)] == ["correctness", "helpfulness"]
+    assert (judge_of(second).scale, second.order.project_id, second.user) == ("1-3", 3, run.user)
+    # The first leader was killed before it could note that it has ordered them.
+    judges = judges_of(harness)
+    await judges.submit_all(harness.runs.begin_term())
+    assert judging_runs(harness, run) == [first, second]
+    assert await judges.runs.to_judge() == []
+
+
+@pytest.mark.parametrize("state", [RunState.RUNNING, RunState.FAILED, RunState.CANCELLED])
+async def test_only_complete_answers_are_judged(state: RunState) -> None:
+    harness = SchedulerHarness()
+    run = await completed(harness, JUDGE, state=state)
+    await judges_of(harness).submit_all(harness.runs.begin_term())
+    assert judging_runs(harness, run) == []
+
+
+async def test_a_judge_waits_for_room_in_the_queue_of_its_user() -> None:
+    harness = SchedulerHarness()
+    run = await completed(harness, JUDGE)
+    harness.runs.limits.now = queue_limits(max_pending_runs_per_user=0)
+    token = harness.runs.begin_term()
+    await judges_of(harness).submit_all(token)
+    assert judging_runs(harness, run) == []
+    harness.runs.limits.now = queue_limits(max_pending_runs_per_user=5)
+    await judges_of(harness).submit_all(token)
+    assert len(judging_runs(harness, run)) == 1
+
+
+@pytest.mark.parametrize(
+    ("judge", "kind", "sentence"),
+    [
+        (NamedJudge("vllm/nothing"), UnknownModel, "No pool serves the model"),
+        (NamedJudge("openai/judge", "none"), InvalidParameter, "There is no judge prompt 'none'."),
+        (NamedJudge("openai/judge", scale="1-99"), InvalidParameter, "The judge cannot be asked so"),
+        (NamedJudge("openai/judge", "preference"), InvalidParameter, "compares two runs"),
+        (NamedJudge("openai/a\0b"), InvalidParameter, "holds a NUL character"),
+    ],
+)
+async def test_a_judge_that_would_be_refused_refuses_the_order(
+    judge: NamedJudge, kind: type[DomainError], sentence: str
+) -> None:
+    harness = SchedulerHarness()
+    with pytest.raises(kind, match=sentence):
+        await harness.submit(toy_order(judges=(JUDGE, judge)))
+    assert not harness.runs.runs
+
+
+async def test_an_order_names_ten_judges_at_most() -> None:
+    with pytest.raises(InvalidParameter, match="names 11 judges, but may name at most 10"):
+        await SchedulerHarness().submit(toy_order(judges=(JUDGE,) * 11))
