@@ -70,6 +70,7 @@ ENTRIES = (
     Entry("/leaderboard", "Leaderboard", "l"),
     Entry("/suites", "Suites", "s"),
     Entry("/datasets", "Data sets", "d"),
+    Entry("/playground", "Playground", "p"),
     Entry("/batches", "Batches", "b"),
     Entry("/rollouts", "Rollouts", "t"),
     Entry("/queue", "Queue", "q"),

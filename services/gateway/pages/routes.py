@@ -16,6 +16,7 @@ from services.gateway.pages.leaderboard import routes as leaderboard
 from services.gateway.pages.models import routes as models
 from services.gateway.pages.orders import routes as orders
 from services.gateway.pages.overview import routes as overview
+from services.gateway.pages.playground import routes as playground
 from services.gateway.pages.queue import routes as queue
 from services.gateway.pages.rescoring import routes as rescoring
 from services.gateway.pages.rollouts import routes as rollouts
@@ -58,6 +59,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     imports.router,
     leaderboard.router,
     models.router,
+    playground.router,
     suites.router,
     queue.router,
     settings.router,

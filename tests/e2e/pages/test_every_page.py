@@ -38,6 +38,7 @@ PAGES = {
     "new-suite": "/suites/new",
     "datasets": "/datasets",
     "import": "/imports",
+    "playground": "/playground",
     "dataset-runs": "/datasets/runs",
     "batches": "/batches",
     "files": "/batches/files",

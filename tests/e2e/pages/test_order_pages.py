@@ -1,4 +1,4 @@
-"""Ordering, the overview, the queue and the settings in a browser, on the real stack."""
+"""Ordering, the playground, the overview, the queue and the settings in a browser, on the real stack."""
 
 import re
 
@@ -148,3 +148,41 @@ async def test_search_opens_a_run_by_its_id_and_lists_the_runs_of_a_model(site: 
         assert opened.page.url.endswith(f"/runs/{site.runs[0]}")
         await opened.open("/search?q=openai/other")
         await expect(opened.page.locator("table.runs tbody tr").first).to_contain_text("other")
+
+
+async def test_two_models_answer_one_prompt_and_an_answer_is_kept(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        page = opened.page
+        await opened.open("/playground")
+        await page.locator("textarea[name=system]").fill("Be brief.")
+        await page.locator("textarea[name=prompt]").fill("What is\n<b>two</b> & two?")
+        await page.locator("input[name=models]").fill("openai/fake, openai/other")
+        await page.locator("input[name=max_tokens]").fill("16")
+        await page.get_by_role("button", name="Ask").click()
+        answers = page.locator(".beside article")
+        await expect(answers).to_have_count(2)
+        # The page asks for the answers by itself.
+        await expect(page.get_by_role("button", name="Keep as a row")).to_have_count(2, timeout=60_000)
+        await expect(page.locator("#live")).not_to_have_attribute("hx-trigger", "every 1s")
+        await page.reload()
+        await opened.check()
+        await expect(page.locator("textarea[name=prompt]")).to_have_value("What is\n<b>two</b> & two?")
+        await expect(page.locator("textarea[name=system]")).to_have_value("Be brief.")
+        await expect(page.locator("input[name=models]")).to_have_value("openai/fake, openai/other")
+        await expect(page.locator("input[name=max_tokens]")).to_have_value("16")
+        answer = await answers.first.locator("pre").inner_text()
+        await page.get_by_role("button", name="Keep as a row").first.click()
+        await expect(page.locator(".notice")).to_contain_text("The prompt is stored")
+        await expect(page.locator("main")).to_contain_text(answer.strip())
+        assert opened.errors == []
+
+
+async def test_a_model_that_does_not_exist_is_named_at_its_field(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        page = opened.page
+        await opened.open("/playground")
+        await page.locator("textarea[name=prompt]").fill("Two and two?")
+        await page.locator("input[name=models]").fill("openai/fake nobody/has-this")
+        await page.get_by_role("button", name="Ask").click()
+        await expect(page.locator("#fault-models")).to_contain_text("nobody")
+        await expect(page.locator("textarea[name=prompt]")).to_have_value("Two and two?")

@@ -46,6 +46,7 @@ PAGES = (
     "/datasets",
     "/datasets/runs",
     "/imports",
+    "/playground",
     "/runs/chosen",
     f"/runs/chosen?run={RUN_ID}&ask=delete",
     "/leaderboard",
