@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 # Ample where other tests have the cores; only a test that fails waits for so long.
 LIMIT_SECONDS = 60.0
 # Longer after a while: looks at Postgres and over gRPC cost what the tests beside this one need.
-MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 0.1
+MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 0.25
+HOLD_PAUSE_SECONDS = 0.1
 # A look that was begun in time may answer so much later; one that hangs is cancelled.
 MAX_LOOK_SECONDS = 30.0
 
@@ -33,7 +34,7 @@ async def holds(is_true: Condition, what: str, seconds: float) -> None:
     while (now := time.monotonic()) < end:
         answer = is_true()
         assert answer if isinstance(answer, bool) else await _looked(answer, end, what), what
-        await asyncio.sleep(min(MAX_PAUSE_SECONDS, end - now))
+        await asyncio.sleep(min(HOLD_PAUSE_SECONDS, end - now))
 
 
 async def _looked(answer: Awaitable[bool], deadline: float, what: str) -> bool:
