@@ -50,8 +50,14 @@ async def rollouts() -> AsyncIterator[ExecuteRollout]:
         yield made
 
 
-async def judged(rollouts: ExecuteRollout, task: RolloutTask) -> VerifierResult:
-    short = replace(task, limits=RolloutLimits(verifier_seconds=15.0))
+# Their tests end by the limit of time only.
+ENDLESS = ("an endless loop", "a flood")
+
+
+async def judged(
+    rollouts: ExecuteRollout, task: RolloutTask, verifier_seconds: float = 15.0
+) -> VerifierResult:
+    short = replace(task, limits=RolloutLimits(verifier_seconds=verifier_seconds))
     spec = RolloutSpec(short, RolloutAgent(AgentKind.ORACLE))
     return (await rollouts.execute(RolloutExecution(spec, "session"))).result
 
@@ -64,7 +70,8 @@ async def test_files_that_cannot_be_judged_score_0(
     solution = "solution.sh" if form == "summary" else "solution/solve.sh"
     write(folder, {solution: f"{DODGES[way]}\n"})
     # A script that passes where the module is imported counts a quarter.
-    assert (await judged(rollouts, read_task(folder))).score <= 0.25
+    seconds = 5.0 if way in ENDLESS else 15.0
+    assert (await judged(rollouts, read_task(folder), seconds)).score <= 0.25
 
 
 _LOGS = "/logs/verifier"
