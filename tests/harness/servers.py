@@ -2,8 +2,9 @@
 
 import asyncio
 import atexit
-import contextlib
+import fcntl
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -48,31 +49,41 @@ async def postgres_server() -> AsyncIterator[RunningServer]:
 
 
 @cache
-def _clusters() -> Path:
-    """Kept until this process ends."""
-    folder = Path(tempfile.mkdtemp(prefix="proctor-test-cluster-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+def clusters() -> Path:
+    """Kept until this process ends: those that are forked from it share them."""
+    folder, this = Path(tempfile.mkdtemp(prefix="proctor-test-cluster-")), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == this:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
     return folder
 
 
 async def give_cluster(state_dir: Path, log_path: Path) -> PostgresHome:
     """Puts a cluster without tables where Postgres looks for one.
 
-    The first of this process is made by initdb, which takes seconds; the others are copies of it.
+    The first is made by initdb, which takes seconds; the others are copies of it.
     """
-    home, made = find_postgres_home(state_dir), _clusters() / "cluster"
-    if made.exists():
-        await _copy(made, home.folder)
-        return home
+    home, made = find_postgres_home(state_dir), clusters() / "cluster"
+    if not made.exists():
+        with (clusters() / "lock").open("w") as lock:
+            await asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX)
+            if not made.exists():
+                return await _make_cluster(home, made, log_path)
+    await _copy(made, home.folder)
+    return home
+
+
+async def _make_cluster(home: PostgresHome, made: Path, log_path: Path) -> PostgresHome:
     await prepare_postgres(home, "", log_path)
     with (home.data / "postgresql.conf").open("a", encoding="utf-8") as settings:
         # Only a crash of the machine would lose what was written, and no test is one.
         settings.write("fsync = off\n")
-    with TemporaryDirectory(dir=_clusters()) as draft:
+    with TemporaryDirectory(dir=clusters()) as draft:
         await _copy(home.folder, Path(draft) / "cluster")
-        # Another server of this process may have been faster.
-        with contextlib.suppress(OSError):
-            (Path(draft) / "cluster").rename(made)
+        (Path(draft) / "cluster").rename(made)
     return home
 
 

@@ -33,21 +33,21 @@ class Finished:
 
 async def forked(arguments: tuple[str, ...], environment: Mapping[str, str], seconds: float) -> Finished:
     """Calls `proctor` with the arguments, in exactly the environment."""
-    return await asyncio.to_thread(_ask, _server(), arguments, environment, seconds)
+    return await asyncio.to_thread(_ask, server(), arguments, environment, seconds)
 
 
 @cache
-def _server() -> socket.socket:
-    """One per process of tests, with which it ends."""
+def server() -> socket.socket:
+    """One per process of tests, or of those that are forked from it. It ends with that process."""
     return start_server(__name__)
 
 
 def _ask(
-    server: socket.socket, arguments: tuple[str, ...], environment: Mapping[str, str], seconds: float
+    asked: socket.socket, arguments: tuple[str, ...], environment: Mapping[str, str], seconds: float
 ) -> Finished:
     with ExitStack() as opened:
         out, err = (opened.enter_context(TemporaryFile()) for _ in range(2))
-        answers = opened.enter_context(fork(server, arguments, environment, out.fileno(), err.fileno()))
+        answers = opened.enter_context(fork(asked, arguments, environment, out.fileno(), err.fileno()))
         answers.settimeout(seconds)
         # Its pid comes first.
         code = [number_of(answers.recv(NUMBER_BYTES)) for _ in range(2)][1]

@@ -9,6 +9,7 @@ import atexit
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -71,7 +72,7 @@ def serve(server: socket.socket) -> None:
         descriptors = received[1]
         if os.fork() == 0:
             server.close()
-            # A program ends with those that wait for it, and they with this process.
+            # What waits for a program ends with this process, and the program with it.
             die_with(this, signal.SIGKILL)
             return _become_program(*descriptors)
         for descriptor in descriptors:
@@ -88,8 +89,7 @@ def _become_program(asking: int, out: int, err: int) -> None:
         this = os.getpid()
         if child := os.fork():
             _send(answer, child)
-            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            _send(answer, code)
+            _send(answer, _exit_code(child, answer))
             os._exit(0)
     os.setsid()
     die_with(this, signal.SIGKILL)
@@ -100,6 +100,19 @@ def _become_program(asking: int, out: int, err: int) -> None:
     os.environ.clear()
     os.environ.update(environment)
     sys.argv[1:] = arguments
+
+
+def _exit_code(child: int, answer: socket.socket) -> int:
+    """Of a program, which is killed, with its group, once nobody waits for it."""
+    ended = select.poll()
+    descriptor = os.pidfd_open(child)
+    ended.register(descriptor, select.POLLIN)
+    # That the other side is closed, is reported without being asked for.
+    ended.register(answer, 0)
+    if descriptor not in dict(ended.poll()):
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def _send(answer: socket.socket, number: int) -> None:

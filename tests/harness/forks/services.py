@@ -45,9 +45,15 @@ async def start_warm(program: Program, log_path: Path) -> RunningProcess:
     return _ForkedProcess(number_of(content), answers)
 
 
+def start_servers() -> None:
+    """Of all services, where several processes of tests will want them."""
+    for module in SERVICE_MODULES.values():
+        _server(module)
+
+
 @cache
 def _server(module: str) -> socket.socket:
-    """One per process of tests, with which it ends."""
+    """One per process of tests, or of those that are forked from it. It ends with that process."""
     return start_server(__name__, module)
 
 
