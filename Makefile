@@ -95,15 +95,15 @@ test: test-without-vllm test-with-vllm ## All tests but the thorough ones; they 
 report = $(if $(REPORTS),--junitxml="$(REPORTS)/$@.xml")
 # Building all images takes longer than all other tests: `make test-images`.
 without_images = --ignore=tests/e2e/deploy/test_images.py
-files_at_a_time = --dist loadfile --no-loadscope-reorder -n
+files_at_a_time = --processes
 
 .PHONY: test-without-vllm test-with-vllm
 test-without-vllm: $(VENV)/.installed
-# They compute, but for a few. Each process imports all files, which takes 20 s, so there are no more than needed.
+# They compute, but for a few.
 	$(BIN)/pytest -m "not thorough" tests/unit tests/contract $(files_at_a_time) 3 $(report) $(PYTEST_ARGS)
 
 test-with-vllm: $(VENV)/.installed vllm
-# They wait more than half of their time. The longest files come first, so that no core is idle at the end.
+# They wait more than half of their time.
 	$(BIN)/pytest -m "not thorough" tests/chaos tests/e2e tests/integration $(without_images) $(files_at_a_time) 5 $(report) $(PYTEST_ARGS)
 
 test-thorough: $(VENV)/.installed vllm ## The rest: escapes in every engine, pages in every look, more kills, the real model

@@ -3,12 +3,12 @@
 import gc
 import os
 from collections.abc import Generator
-from typing import Any
 
 import pytest
 import structlog
 
-from tests.files_together import FilesTogether
+from tests.harness.forks.shared_starts import start_what_is_shared
+from tests.harness.forks.workers import ForkedWorkers
 from tests.harness.watchdog import Watchdog
 
 # structlog's own print every local variable, which takes seconds where one holds all that a test has built.
@@ -21,9 +21,15 @@ structlog.configure(
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--processes", type=int, default=1, help="run so many files at a time")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # Nothing is captured yet: descriptor 2 is the standard error of the process.
     config.pluginmanager.register(Watchdog(os.dup(2)))
+    if (processes := config.getoption("processes")) > 1:
+        config.pluginmanager.register(ForkedWorkers(processes, before_forks=start_what_is_shared))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -35,7 +41,3 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesTogether | None:
-    return FilesTogether(config, log) if config.getvalue("dist") == "loadfile" else None

@@ -1,8 +1,10 @@
-"""Which files of tests run in one process, one after the other, because they share what is dear to start."""
+"""Which files of tests run in one process, one after the other, because they share what is dear to start.
 
-from xdist.scheduler import LoadFileScheduling
+And which run first: those that take longest, so that no core is idle at the end.
+"""
 
 _STACK = "the stack of tests/e2e/conftest.py"
+_STACK_OF_ROLLOUTS = "another one like it"
 _STRUCK = "the stack of tests/chaos/conftest.py"
 # Beginnings of paths; all other files run wherever there is room.
 TOGETHER = {
@@ -19,15 +21,22 @@ TOGETHER = {
     "tests/integration/worker/engines/vllm/": "one program with vLLM",
     "tests/e2e/datasets/test_dataset_": _STACK,
     "tests/e2e/scoring/test_answers.py": _STACK,
+    "tests/e2e/scoring/test_judging_runs.py": _STACK,
     "tests/e2e/runs/test_agents.py": _STACK,
+    "tests/e2e/runs/test_checked_orders.py": _STACK,
     "tests/e2e/runs/test_readme_code.py": _STACK,
-    "tests/e2e/runs/test_rollout": _STACK,
+    "tests/e2e/runs/test_resting_rollouts.py": _STACK_OF_ROLLOUTS,
+    "tests/e2e/runs/test_rollout": _STACK_OF_ROLLOUTS,
 }
+_FIRST = ("tests/chaos/", "tests/e2e/", "tests/integration/worker/", "tests/integration/stack/")
 
 
-class FilesTogether(LoadFileScheduling):  # type: ignore[misc]  # it has no types
-    """Files with the same value in `TOGETHER` are one unit of work."""
+def rank_of(test: str) -> int:
+    """Units run in the order of the rank of their first test."""
+    return next((rank for rank, folder in enumerate(_FIRST) if test.startswith(folder)), len(_FIRST))
 
-    def _split_scope(self, nodeid: str) -> str:
-        file: str = super()._split_scope(nodeid)
-        return next((name for beginning, name in TOGETHER.items() if file.startswith(beginning)), file)
+
+def unit_of(test: str) -> str:
+    """What runs in one process with the test of this id: the name of a group, or its file."""
+    file = test.split("::", 1)[0]
+    return next((name for beginning, name in TOGETHER.items() if file.startswith(beginning)), file)

@@ -2,7 +2,7 @@
 
 pytest-timeout and pytest's own fault handler stop their clocks as soon as a test has failed, and the former
 fires once: what the test leaves may then hang for ever while it is torn down. Children die with the process
-(see `harness/processes`), and pytest-xdist reports the test, starts another worker and goes on.
+(see `harness/processes`), and `harness/forks/workers` reports the test, starts another worker and goes on.
 """
 
 import faulthandler
@@ -47,10 +47,9 @@ class Watchdog:
             faulthandler.cancel_dump_traceback_later()
 
     @pytest.hookimpl(trylast=True)
-    def pytest_unconfigure(self, config: pytest.Config) -> None:
-        """Python joins threads at its exit. A worker of pytest-xdist is ended by its controller."""
-        if not hasattr(config, "workerinput"):
-            self._end_in(self.exit_seconds)
+    def pytest_unconfigure(self) -> None:
+        """Python joins threads at its exit."""
+        self._end_in(self.exit_seconds)
 
     def _end_in(self, seconds: float) -> None:
         faulthandler.dump_traceback_later(seconds, exit=True, file=self.stderr)
