@@ -94,9 +94,12 @@ async def consuming(jetstream: JetStream, recorder: Recorder) -> AsyncIterator[N
         dispatch_proof_key=DISPATCH_PROOF_KEY,
     )
     running = asyncio.ensure_future(consumer.run())
-    yield
-    consumer.stop()
-    await asyncio.wait_for(running, 10)
+    try:
+        yield
+    finally:
+        # Also where a test fails: it would take the messages of the next one.
+        consumer.stop()
+        await asyncio.wait_for(running, 10)
 
 
 async def send(jetstream: JetStream, run_id: str, samples: int = 1) -> None:
