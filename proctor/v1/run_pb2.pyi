@@ -226,6 +226,34 @@ RUN_KIND_DATASET: RunKind.ValueType  # 2
 """A run over a data set."""
 Global___RunKind: _TypeAlias = RunKind  # noqa: Y015
 
+class _DecisionVerdict:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DecisionVerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DecisionVerdict.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DECISION_VERDICT_UNSPECIFIED: _DecisionVerdict.ValueType  # 0
+    """Nothing is shown yet."""
+    DECISION_VERDICT_BETTER: _DecisionVerdict.ValueType  # 1
+    """The run is better than its base."""
+    DECISION_VERDICT_WORSE: _DecisionVerdict.ValueType  # 2
+    """The run is worse than its base."""
+    DECISION_VERDICT_EQUIVALENT: _DecisionVerdict.ValueType  # 3
+    """The two differ by less than the margin."""
+
+class DecisionVerdict(_DecisionVerdict, metaclass=_DecisionVerdictEnumTypeWrapper):
+    """What is shown of a run against its base."""
+
+DECISION_VERDICT_UNSPECIFIED: DecisionVerdict.ValueType  # 0
+"""Nothing is shown yet."""
+DECISION_VERDICT_BETTER: DecisionVerdict.ValueType  # 1
+"""The run is better than its base."""
+DECISION_VERDICT_WORSE: DecisionVerdict.ValueType  # 2
+"""The run is worse than its base."""
+DECISION_VERDICT_EQUIVALENT: DecisionVerdict.ValueType  # 3
+"""The two differ by less than the margin."""
+Global___DecisionVerdict: _TypeAlias = DecisionVerdict  # noqa: Y015
+
 @_typing.final
 class GenerationParams(_message.Message):
     """Parameters of generation. Unset temperature, top_p and max_tokens use the task's value. What is still unset: a suite is greedy, with at
@@ -400,6 +428,116 @@ class NamedJudge(_message.Message):
 Global___NamedJudge: _TypeAlias = NamedJudge  # noqa: Y015
 
 @_typing.final
+class UntilDecided(_message.Message):
+    """Two runs of one order that ask the same samples in one random order, until one of the two models is shown to be better or both to be
+    equivalent. Then both stop: they are completed, with the answers that they have.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGAINST_MODEL_FIELD_NUMBER: _builtins.int
+    MARGIN_POINTS_FIELD_NUMBER: _builtins.int
+    ALPHA_FIELD_NUMBER: _builtins.int
+    AGAINST_RUN_ID_FIELD_NUMBER: _builtins.int
+    IS_BASE_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
+    against_model: _builtins.str
+    """Model of the second run, the base, as in `RunOrder.model`. Of a run: the model of the other run."""
+    margin_points: _builtins.float
+    """Differences below this are as good as none, above 0 to 100, in points: hundredths of the range of the metric. Unset means that the runs
+    are never equivalent.
+    """
+    alpha: _builtins.float
+    """Chance of a wrong decision, above 0 and below 0.5; unset means 0.05."""
+    against_run_id: _builtins.str
+    """The other run, a UUID. Set by the scheduler."""
+    is_base: _builtins.bool
+    """The run is the base. Set by the scheduler."""
+    seed: _builtins.int
+    """Seed of the order of samples. Set by the scheduler."""
+    def __init__(
+        self,
+        *,
+        against_model: _builtins.str = ...,
+        margin_points: _builtins.float | None = ...,
+        alpha: _builtins.float | None = ...,
+        against_run_id: _builtins.str = ...,
+        is_base: _builtins.bool = ...,
+        seed: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_margin_points", b"_margin_points", "alpha", b"alpha", "margin_points", b"margin_points"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_margin_points", b"_margin_points", "against_model", b"against_model", "against_run_id", b"against_run_id", "alpha", b"alpha", "is_base", b"is_base", "margin_points", b"margin_points", "seed", b"seed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
+    _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
+    _WhichOneofReturnType__margin_points: _TypeAlias = _typing.Literal["margin_points"]  # noqa: Y015
+    _WhichOneofArgType__margin_points: _TypeAlias = _typing.Literal["_margin_points", b"_margin_points"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__alpha) -> _WhichOneofReturnType__alpha | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__margin_points) -> _WhichOneofReturnType__margin_points | None: ...
+
+Global___UntilDecided: _TypeAlias = UntilDecided  # noqa: Y015
+
+@_typing.final
+class Decision(_message.Message):
+    """Decision between a run and its base, by an always-valid test: it may be looked at after every answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERDICT_FIELD_NUMBER: _builtins.int
+    DIFFERENCE_FIELD_NUMBER: _builtins.int
+    LOW_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    PAIRS_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
+    ALPHA_FIELD_NUMBER: _builtins.int
+    MARGIN_POINTS_FIELD_NUMBER: _builtins.int
+    verdict: Global___DecisionVerdict.ValueType
+    """What is shown."""
+    difference: _builtins.float
+    """Mean difference, run minus base, over the pairs, in shares of the range of the metric; unset without a pair."""
+    low: _builtins.float
+    """Lower end of the confidence sequence of the difference."""
+    high: _builtins.float
+    """Upper end of the confidence sequence of the difference."""
+    pairs: _builtins.int
+    """Samples that both runs answered, among the first ones of the order."""
+    failed: _builtins.int
+    """Samples among the first ones that the machinery failed on in one of the runs. They are no pairs; the interval allows any difference."""
+    alpha: _builtins.float
+    """As ordered: the interval covers the true difference at all looks together with a probability of 1 - alpha."""
+    margin_points: _builtins.float
+    """As ordered; unset means that the runs are never equivalent."""
+    def __init__(
+        self,
+        *,
+        verdict: Global___DecisionVerdict.ValueType = ...,
+        difference: _builtins.float | None = ...,
+        low: _builtins.float = ...,
+        high: _builtins.float = ...,
+        pairs: _builtins.int = ...,
+        failed: _builtins.int = ...,
+        alpha: _builtins.float = ...,
+        margin_points: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_difference", b"_difference", "_margin_points", b"_margin_points", "difference", b"difference", "margin_points", b"margin_points"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_difference", b"_difference", "_margin_points", b"_margin_points", "alpha", b"alpha", "difference", b"difference", "failed", b"failed", "high", b"high", "low", b"low", "margin_points", b"margin_points", "pairs", b"pairs", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__difference: _TypeAlias = _typing.Literal["difference"]  # noqa: Y015
+    _WhichOneofArgType__difference: _TypeAlias = _typing.Literal["_difference", b"_difference"]  # noqa: Y015
+    _WhichOneofReturnType__margin_points: _TypeAlias = _typing.Literal["margin_points"]  # noqa: Y015
+    _WhichOneofArgType__margin_points: _TypeAlias = _typing.Literal["_margin_points", b"_margin_points"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__difference) -> _WhichOneofReturnType__difference | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__margin_points) -> _WhichOneofReturnType__margin_points | None: ...
+
+Global___Decision: _TypeAlias = Decision  # noqa: Y015
+
+@_typing.final
 class RunOrder(_message.Message):
     """Order of a run: one model over one suite, one data set, or the answers of a run. All of it takes at most 64 KiB as JSON."""
 
@@ -430,6 +568,7 @@ class RunOrder(_message.Message):
     JUDGE_FIELD_NUMBER: _builtins.int
     IMPORTED_FROM_FIELD_NUMBER: _builtins.int
     JUDGES_FIELD_NUMBER: _builtins.int
+    UNTIL_DECIDED_FIELD_NUMBER: _builtins.int
     project_id: _builtins.int
     """Project that groups runs, at least 0; 0 means none."""
     suite: _builtins.str
@@ -506,6 +645,10 @@ class RunOrder(_message.Message):
         order. Not for an order that judges.
         """
 
+    @_builtins.property
+    def until_decided(self) -> Global___UntilDecided:
+        """Order a second run with another model, and stop both once the comparison of the two is decided. Not with `judge`."""
+
     def __init__(
         self,
         *,
@@ -534,10 +677,11 @@ class RunOrder(_message.Message):
         judge: Global___Judge | None = ...,
         imported_from: _builtins.str = ...,
         judges: _abc.Iterable[Global___NamedJudge] | None = ...,
+        until_decided: Global___UntilDecided | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "completion_window_seconds", b"completion_window_seconds", "judge", b"judge", "limit", b"limit", "max_cost", b"max_cost", "num_fewshot", b"num_fewshot", "params", b"params", "rollouts", b"rollouts"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "completion_window_seconds", b"completion_window_seconds", "judge", b"judge", "limit", b"limit", "max_cost", b"max_cost", "num_fewshot", b"num_fewshot", "params", b"params", "rollouts", b"rollouts", "until_decided", b"until_decided"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "base_url", b"base_url", "completion_window_seconds", b"completion_window_seconds", "dataset_id", b"dataset_id", "imported_from", b"imported_from", "judge", b"judge", "judges", b"judges", "limit", b"limit", "line_models", b"line_models", "max_cost", b"max_cost", "metrics", b"metrics", "model", b"model", "num_fewshot", b"num_fewshot", "params", b"params", "priority", b"priority", "project_id", b"project_id", "prompt_form", b"prompt_form", "reasoning", b"reasoning", "reuse_answers", b"reuse_answers", "rollouts", b"rollouts", "row_rollouts", b"row_rollouts", "scoring_method", b"scoring_method", "stream_answers", b"stream_answers", "suite", b"suite", "tasks", b"tasks", "truncation", b"truncation"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "base_url", b"base_url", "completion_window_seconds", b"completion_window_seconds", "dataset_id", b"dataset_id", "imported_from", b"imported_from", "judge", b"judge", "judges", b"judges", "limit", b"limit", "line_models", b"line_models", "max_cost", b"max_cost", "metrics", b"metrics", "model", b"model", "num_fewshot", b"num_fewshot", "params", b"params", "priority", b"priority", "project_id", b"project_id", "prompt_form", b"prompt_form", "reasoning", b"reasoning", "reuse_answers", b"reuse_answers", "rollouts", b"rollouts", "row_rollouts", b"row_rollouts", "scoring_method", b"scoring_method", "stream_answers", b"stream_answers", "suite", b"suite", "tasks", b"tasks", "truncation", b"truncation", "until_decided", b"until_decided"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__completion_window_seconds: _TypeAlias = _typing.Literal["completion_window_seconds"]  # noqa: Y015
     _WhichOneofArgType__completion_window_seconds: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds"]  # noqa: Y015
@@ -926,6 +1070,7 @@ class Run(_message.Message):
     CHANGES_FIELD_NUMBER: _builtins.int
     EARLIER_SECONDS_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
+    DECISION_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     user: _builtins.str
@@ -1000,6 +1145,10 @@ class Run(_message.Message):
     def labels(self) -> Global___RunLabels:
         """Its name, tags and note."""
 
+    @_builtins.property
+    def decision(self) -> Global___Decision:
+        """Set where it stopped early, because the comparison with the run of `order.until_decided` was decided."""
+
     def __init__(
         self,
         *,
@@ -1027,10 +1176,11 @@ class Run(_message.Message):
         changes: _abc.Iterable[_change_pb2.Change] | None = ...,
         earlier_seconds: _builtins.float = ...,
         labels: Global___RunLabels | None = ...,
+        decision: Global___Decision | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "created_at", b"created_at", "deadline", b"deadline", "error", b"error", "finished_at", b"finished_at", "labels", b"labels", "order", b"order", "price", b"price", "progress", b"progress", "started_at", b"started_at", "wait", b"wait"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "created_at", b"created_at", "deadline", b"deadline", "decision", b"decision", "error", b"error", "finished_at", b"finished_at", "labels", b"labels", "order", b"order", "price", b"price", "progress", b"progress", "started_at", b"started_at", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "changes", b"changes", "created_at", b"created_at", "dataset_name", b"dataset_name", "deadline", b"deadline", "earlier_seconds", b"earlier_seconds", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "labels", b"labels", "order", b"order", "pool", b"pool", "price", b"price", "progress", b"progress", "ran_seconds", b"ran_seconds", "reused_answers", b"reused_answers", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "changes", b"changes", "created_at", b"created_at", "dataset_name", b"dataset_name", "deadline", b"deadline", "decision", b"decision", "earlier_seconds", b"earlier_seconds", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "labels", b"labels", "order", b"order", "pool", b"pool", "price", b"price", "progress", b"progress", "ran_seconds", b"ran_seconds", "reused_answers", b"reused_answers", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

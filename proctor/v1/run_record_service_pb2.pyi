@@ -771,6 +771,70 @@ class ListMissingResponse(_message.Message):
 Global___ListMissingResponse: _TypeAlias = ListMissingResponse  # noqa: Y015
 
 @_typing.final
+class DecideRunsRequest(_message.Message):
+    """Request of DecideRuns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    BASE_RUN_ID_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
+    ALPHA_FIELD_NUMBER: _builtins.int
+    MARGIN_POINTS_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    base_run_id: _builtins.str
+    """The run that it is compared with, a UUID."""
+    seed: _builtins.int
+    """Seed of the order of samples."""
+    alpha: _builtins.float
+    """Chance of a wrong decision."""
+    margin_points: _builtins.float
+    """Differences below this are as good as none, in points; unset means that the runs are never equivalent."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        base_run_id: _builtins.str = ...,
+        seed: _builtins.int = ...,
+        alpha: _builtins.float = ...,
+        margin_points: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_margin_points", b"_margin_points", "margin_points", b"margin_points"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_margin_points", b"_margin_points", "alpha", b"alpha", "base_run_id", b"base_run_id", "margin_points", b"margin_points", "run_id", b"run_id", "seed", b"seed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__margin_points: _TypeAlias = _typing.Literal["margin_points"]  # noqa: Y015
+    _WhichOneofArgType__margin_points: _TypeAlias = _typing.Literal["_margin_points", b"_margin_points"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__margin_points) -> _WhichOneofReturnType__margin_points | None: ...
+
+Global___DecideRunsRequest: _TypeAlias = DecideRunsRequest  # noqa: Y015
+
+@_typing.final
+class DecideRunsResponse(_message.Message):
+    """Response of DecideRuns."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DECISION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def decision(self) -> _run_pb2.Decision:
+        """Unset while nothing is decided."""
+
+    def __init__(
+        self,
+        *,
+        decision: _run_pb2.Decision | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["decision", b"decision"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["decision", b"decision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecideRunsResponse: _TypeAlias = DecideRunsResponse  # noqa: Y015
+
+@_typing.final
 class CloseRunRequest(_message.Message):
     """Request of CloseRun."""
 

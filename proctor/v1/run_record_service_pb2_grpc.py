@@ -75,6 +75,11 @@ class RunRecordServiceStub:
                 request_serializer=proctor_dot_v1_dot_run__record__service__pb2.ListMissingRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_run__record__service__pb2.ListMissingResponse.FromString,
                 _registered_method=True)
+        self.DecideRuns = channel.unary_unary(
+                '/proctor.v1.RunRecordService/DecideRuns',
+                request_serializer=proctor_dot_v1_dot_run__record__service__pb2.DecideRunsRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_run__record__service__pb2.DecideRunsResponse.FromString,
+                _registered_method=True)
         self.CloseRun = channel.unary_unary(
                 '/proctor.v1.RunRecordService/CloseRun',
                 request_serializer=proctor_dot_v1_dot_run__record__service__pb2.CloseRunRequest.SerializeToString,
@@ -147,6 +152,14 @@ class RunRecordServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DecideRuns(self, request, context):
+        """Decides between two open runs over the same samples, by an always-valid test of what both have answered. A decision is stored once, and
+        returned to every later call.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CloseRun(self, request, context):
         """Closes a run and its epoch: refuses later outcomes, computes and stores the summary. Call again until the summary is there;
         a call with another final state replaces the state of earlier calls.
@@ -204,6 +217,11 @@ def add_RunRecordServiceServicer_to_server(servicer, server):
                     servicer.ListMissing,
                     request_deserializer=proctor_dot_v1_dot_run__record__service__pb2.ListMissingRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_run__record__service__pb2.ListMissingResponse.SerializeToString,
+            ),
+            'DecideRuns': grpc.unary_unary_rpc_method_handler(
+                    servicer.DecideRuns,
+                    request_deserializer=proctor_dot_v1_dot_run__record__service__pb2.DecideRunsRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_run__record__service__pb2.DecideRunsResponse.SerializeToString,
             ),
             'CloseRun': grpc.unary_unary_rpc_method_handler(
                     servicer.CloseRun,
@@ -433,6 +451,33 @@ class RunRecordService:
             '/proctor.v1.RunRecordService/ListMissing',
             proctor_dot_v1_dot_run__record__service__pb2.ListMissingRequest.SerializeToString,
             proctor_dot_v1_dot_run__record__service__pb2.ListMissingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DecideRuns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.RunRecordService/DecideRuns',
+            proctor_dot_v1_dot_run__record__service__pb2.DecideRunsRequest.SerializeToString,
+            proctor_dot_v1_dot_run__record__service__pb2.DecideRunsResponse.FromString,
             options,
             channel_credentials,
             insecure,

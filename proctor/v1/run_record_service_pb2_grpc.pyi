@@ -49,6 +49,10 @@ class RunRecordServiceStub:
     """Returns the absolute counts of a run."""
     ListMissing: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.ListMissingRequest, _run_record_service_pb2.ListMissingResponse]
     """Lists samples without a final outcome in the epoch; keyset pages. A failure of an earlier epoch counts as missing."""
+    DecideRuns: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.DecideRunsRequest, _run_record_service_pb2.DecideRunsResponse]
+    """Decides between two open runs over the same samples, by an always-valid test of what both have answered. A decision is stored once, and
+    returned to every later call.
+    """
     CloseRun: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.CloseRunRequest, _run_record_service_pb2.CloseRunResponse]
     """Closes a run and its epoch: refuses later outcomes, computes and stores the summary. Call again until the summary is there;
     a call with another final state replaces the state of earlier calls.
@@ -77,6 +81,10 @@ class RunRecordServiceAsyncStub(RunRecordServiceStub):
     """Returns the absolute counts of a run."""
     ListMissing: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.ListMissingRequest, _run_record_service_pb2.ListMissingResponse]  # type: ignore[assignment]
     """Lists samples without a final outcome in the epoch; keyset pages. A failure of an earlier epoch counts as missing."""
+    DecideRuns: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.DecideRunsRequest, _run_record_service_pb2.DecideRunsResponse]  # type: ignore[assignment]
+    """Decides between two open runs over the same samples, by an always-valid test of what both have answered. A decision is stored once, and
+    returned to every later call.
+    """
     CloseRun: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.CloseRunRequest, _run_record_service_pb2.CloseRunResponse]  # type: ignore[assignment]
     """Closes a run and its epoch: refuses later outcomes, computes and stores the summary. Call again until the summary is there;
     a call with another final state replaces the state of earlier calls.
@@ -150,6 +158,16 @@ class RunRecordServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_run_record_service_pb2.ListMissingResponse, _abc.Awaitable[_run_record_service_pb2.ListMissingResponse]]:
         """Lists samples without a final outcome in the epoch; keyset pages. A failure of an earlier epoch counts as missing."""
+
+    @_abc_1.abstractmethod
+    def DecideRuns(
+        self,
+        request: _run_record_service_pb2.DecideRunsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_run_record_service_pb2.DecideRunsResponse, _abc.Awaitable[_run_record_service_pb2.DecideRunsResponse]]:
+        """Decides between two open runs over the same samples, by an always-valid test of what both have answered. A decision is stored once, and
+        returned to every later call.
+        """
 
     @_abc_1.abstractmethod
     def CloseRun(

@@ -351,6 +351,7 @@ class RunSummary(_message.Message):
     PROBLEMS_FIELD_NUMBER: _builtins.int
     GPU_SECONDS_FIELD_NUMBER: _builtins.int
     ANSWERING_SECONDS_FIELD_NUMBER: _builtins.int
+    DECISION_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
@@ -415,6 +416,12 @@ class RunSummary(_message.Message):
     def problems(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What could not be computed, each with the reason."""
 
+    @_builtins.property
+    def decision(self) -> _run_pb2.Decision:
+        """Set where the run stopped early: what its comparison with another run has shown. Intervals of its figures take the number of answers for
+        fixed, which it is not; that of the decision holds whenever it was made.
+        """
+
     def __init__(
         self,
         *,
@@ -439,10 +446,11 @@ class RunSummary(_message.Message):
         problems: _abc.Iterable[_builtins.str] | None = ...,
         gpu_seconds: _builtins.float = ...,
         answering_seconds: _builtins.float = ...,
+        decision: _run_pb2.Decision | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "computed_at", b"computed_at", "cost", b"cost", "mean_timing", b"mean_timing", "price", b"price", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "computed_at", b"computed_at", "cost", b"cost", "decision", b"decision", "mean_timing", b"mean_timing", "price", b"price", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "answered", b"answered", "answering_seconds", b"answering_seconds", "computed_at", b"computed_at", "cost", b"cost", "epoch", b"epoch", "failed", b"failed", "failures", b"failures", "gpu_seconds", b"gpu_seconds", "groups", b"groups", "is_partial", b"is_partial", "is_truncated_left", b"is_truncated_left", "mean_timing", b"mean_timing", "price", b"price", "problems", b"problems", "reused_answers", b"reused_answers", "run_id", b"run_id", "tasks", b"tasks", "timing", b"timing", "total", b"total", "unparsed", b"unparsed", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "answered", b"answered", "answering_seconds", b"answering_seconds", "computed_at", b"computed_at", "cost", b"cost", "decision", b"decision", "epoch", b"epoch", "failed", b"failed", "failures", b"failures", "gpu_seconds", b"gpu_seconds", "groups", b"groups", "is_partial", b"is_partial", "is_truncated_left", b"is_truncated_left", "mean_timing", b"mean_timing", "price", b"price", "problems", b"problems", "reused_answers", b"reused_answers", "run_id", b"run_id", "tasks", b"tasks", "timing", b"timing", "total", b"total", "unparsed", b"unparsed", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
     _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015

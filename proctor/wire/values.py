@@ -2,6 +2,7 @@
 
 from proctor.v1 import model_pb2, outcome_pb2, rollout_pb2, run_pb2, sample_pb2, work_messages_pb2
 from proctor.values.code import CodeCheck
+from proctor.values.comparison import Decision
 from proctor.values.generation import GenerationParams
 from proctor.values.outcome import Outcome
 from proctor.values.providers.models import ModelInfo
@@ -16,6 +17,7 @@ from proctor.wire.convert import Codec
 OUTCOME = Codec(Outcome, outcome_pb2.Outcome)
 USAGE = Codec(TokenUsage, outcome_pb2.TokenUsage)
 PRICE = Codec(ModelPrice, run_pb2.ModelPrice)
+DECISION = Codec(Decision, run_pb2.Decision)
 PARAMS = Codec(GenerationParams, run_pb2.GenerationParams)
 PROMPT = Codec(Prompt, sample_pb2.Prompt)
 CODE_CHECK = Codec(CodeCheck, sample_pb2.CodeCheck)

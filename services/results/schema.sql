@@ -212,6 +212,14 @@ CREATE TABLE run_comparisons (
 );
 CREATE INDEX run_comparisons_of_second ON run_comparisons USING btree (second_run_id);
 
+CREATE TABLE run_decisions (
+    run_id uuid NOT NULL,
+    against_run_id uuid NOT NULL,
+    decision json NOT NULL,
+    CONSTRAINT run_decisions_pkey PRIMARY KEY (run_id),
+    CONSTRAINT run_decisions_run_id_fkey FOREIGN KEY (run_id) REFERENCES run_records(run_id) ON DELETE CASCADE
+);
+
 CREATE TABLE run_environments (
     run_id uuid NOT NULL,
     name text NOT NULL,

@@ -13,6 +13,7 @@ from proctor.client.errors import NotFound
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.values.run import unparsed_warning
+from proctor.wire.decisions import decision_sentence
 from proctor.wire.report import suspicions_of
 
 _MEAN, _INTERVAL = "mean ± 95 %", "95 % interval"
@@ -103,6 +104,8 @@ def _figure_row(figure: summary_pb2.MetricFigure) -> dict[str, str]:
 def _facts(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Iterator[tuple[str, Cell]]:
     """Lines below the table, each with its name in bold."""
     yield "", _state_line(run)
+    if sentence := decision_sentence(run):
+        yield "Decision", sentence
     if not summary.tasks:
         return
     if run.order.dataset_id:

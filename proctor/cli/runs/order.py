@@ -1,12 +1,12 @@
 """The options of `proctor run`, and the order made from them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
-from proctor.cli.options import json_or_text, metric_use
+from proctor.cli.options import json_or_text, metric_use, points
 from proctor.cli.render.words import option_value
 from proctor.cli.runs.judge_prompt import named_judge
 from proctor.client.errors import Refused
@@ -102,6 +102,29 @@ class OrderOptions:
             "default prompt: correctness; repeat for several.",
         ),
     ] = None
+    against: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL",
+            help="With --until-decided: the model that it is compared with, in a second run.",
+        ),
+    ] = ""
+    until_decided: Annotated[
+        bool,
+        typer.Option(
+            "--until-decided",
+            help="Stop both runs once one model is shown to be better, or both equivalent.",
+        ),
+    ] = False
+    margin: Annotated[
+        str,
+        typer.Option(
+            metavar="POINTS", help="Smaller differences, such as 1pt, are equivalent. Default: none ever is."
+        ),
+    ] = ""
+    alpha: Annotated[
+        float | None, typer.Option(help="Chance of a wrong decision until decided; default: 0.05.")
+    ] = None
     name: Annotated[str, typer.Option(help="A name for the run, by which people find it.")] = ""
     tag: Annotated[list[str] | None, typer.Option(help="A tag for the run; repeat for several.")] = None
     note: Annotated[str, typer.Option(help="A note about the run.")] = ""
@@ -143,6 +166,7 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
             reuse_answers=options.reuse_answers,
             stream_answers=options.stream_answers,
             judges=map(named_judge, options.judge or ()),
+            until_decided=_until_decided(options),
         )
     except ValueError as error:
         raise Refused(f"A number of the order is too large: {error}.") from error
@@ -155,6 +179,30 @@ def refuse_out_of_range(order: run_pb2.RunOrder) -> None:
     temperature = order.params.temperature
     if not 0 <= temperature <= 2:
         raise Refused(f"temperature must be at least 0 and at most 2, not {temperature:g}.")
+
+
+def _until_decided(options: OrderOptions) -> run_pb2.UntilDecided | None:
+    if not options.until_decided:
+        return None
+    return run_pb2.UntilDecided(
+        against_model=options.against,
+        margin_points=points("--margin", options.margin) if options.margin else None,
+        alpha=options.alpha,
+    )
+
+
+def refuse_both(also: Sequence[str] | None) -> None:
+    if also:
+        raise Refused("--until-decided compares two models: leave out --also.")
+
+
+def _refuse_undecided(options: OrderOptions) -> None:
+    if options.until_decided and not options.against:
+        raise Refused("Name the model that this one is compared with: --against MODEL.")
+    needing = {"--against": options.against, "--margin": options.margin, "--alpha": options.alpha is not None}
+    for name, is_given in needing.items():
+        if is_given and not options.until_decided:
+            raise Refused(f"{name} is for --until-decided only: add that, or leave it out.")
 
 
 def _refuse_contradictions(options: OrderOptions) -> None:
@@ -176,6 +224,7 @@ def _refuse_contradictions(options: OrderOptions) -> None:
     for name, is_given in misplaced.items():
         if is_given:
             raise Refused(f"{name} is for {kind} only: leave it out.")
+    _refuse_undecided(options)
 
 
 def _window_seconds(text: str) -> int:

@@ -15,8 +15,8 @@ from proctor.cli.render.terminal import Terminal, code_of_run, say
 from proctor.cli.render.words import document
 from proctor.cli.results.figures import figures_so_far, print_summary
 from proctor.cli.runs.follow import Ask, detach, follow_run, viewer_for
-from proctor.cli.runs.order import OrderOptions, labels_of, order_of
-from proctor.cli.runs.several import orders_of, submit_each
+from proctor.cli.runs.order import OrderOptions, labels_of, order_of, refuse_both
+from proctor.cli.runs.several import orders_of, submit_each, submit_until_decided
 from proctor.client.errors import Refused
 from proctor.exit_codes import ExitCode
 from proctor.v1 import run_pb2
@@ -49,6 +49,9 @@ async def run(
         order.dataset_id = dataset_id
     labels = labels_of(options)
     try:
+        if order.HasField("until_decided"):
+            refuse_both(also)
+            return await submit_until_decided(session, order, labels, is_detached=is_detached)
         if also:
             return await submit_each(session, orders_of(order, also), labels, is_detached=is_detached)
         return await submit_and_follow(session, order, labels=labels, is_detached=is_detached)

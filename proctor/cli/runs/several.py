@@ -46,6 +46,27 @@ async def submit_each(
         request = scheduler_pb2.SubmitRunRequest(order=order, request_id=str(uuid.uuid4()), labels=labels)
         runs.append((await client.runs.SubmitRun(request)).run)
         say(terminal.progress, f"Run {runs[-1].run_id} of {order.model} was accepted.")
+    return await _follow_and_report(session, runs, tag, is_detached=is_detached)
+
+
+async def submit_until_decided(
+    session: Session, order: run_pb2.RunOrder, labels: run_pb2.RunLabels, *, is_detached: bool
+) -> ExitCode:
+    """One order, of which the scheduler makes both runs. They have a tag of their own."""
+    tag = tag_of_order(str(uuid.uuid4()))
+    labels.tags.append(tag)
+    request = scheduler_pb2.SubmitRunRequest(order=order, request_id=str(uuid.uuid4()), labels=labels)
+    first = (await session.client.runs.SubmitRun(request)).run
+    runs = [first, await session.client.run(first.order.until_decided.against_run_id)]
+    for run in runs:
+        say(session.terminal.progress, f"Run {run.run_id} of {run.order.model} was accepted.")
+    return await _follow_and_report(session, runs, tag, is_detached=is_detached)
+
+
+async def _follow_and_report(
+    session: Session, runs: Sequence[run_pb2.Run], tag: str, *, is_detached: bool
+) -> ExitCode:
+    terminal = session.terminal
     if not is_detached:
         ended = await _follow_each(session, runs)
         if len(ended) == len(runs):

@@ -1,15 +1,13 @@
 """Scores of two runs on the samples of a task that both have; like pairs are counted together."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
 import numpy as np
 
 from proctor.values.metrics.names import is_right_or_wrong
-from services.results.scoring.answer_filters import FilterPipeline
 from services.results.scoring.compiled_scoring import ScoredMetric
-from services.results.scoring.score import UNREAD, ScoreValue
+from services.results.scoring.score import ScoreValue, number_of_score, sample_score
 from services.results.statistics.columns import Array, Numbers
 from services.results.statistics.paired.pairs import LabelPairs, Predictions, ScorePairs
 from services.results.statistics.paired.rollout_noise import RolloutNoise, rollout_noise
@@ -77,8 +75,14 @@ def score_pairs_of(groups: Sequence[PairGroup], scored: ScoredMetric) -> ScorePa
     """Rollouts averaged, or voted over, by sample."""
     units, pipeline = _units_of(groups), scored.pipeline
     return ScorePairs(
-        np.array([sample_score(group.first.scores, pipeline) for group in units.groups], dtype=np.float64),
-        np.array([sample_score(group.second.scores, pipeline) for group in units.groups], dtype=np.float64),
+        np.array(
+            [sample_score(group.first.scores, is_majority=pipeline.is_majority) for group in units.groups],
+            dtype=np.float64,
+        ),
+        np.array(
+            [sample_score(group.second.scores, is_majority=pipeline.is_majority) for group in units.groups],
+            dtype=np.float64,
+        ),
         units.counts,
         units.clusters,
         is_right_or_wrong(scored.metric.name),
@@ -89,7 +93,9 @@ def rollout_noise_of(groups: Sequence[PairGroup], scored: ScoredMetric) -> Rollo
     """None of majority votes too: one score of a sample has no spread."""
     if scored.pipeline.is_majority:
         return None
-    first, second = ([[_number(score) for score in run.scores] for run in runs] for runs in _runs(groups))
+    first, second = (
+        [[number_of_score(score) for score in run.scores] for run in runs] for runs in _runs(groups)
+    )
     return rollout_noise(first, second, np.array([group.count for group in groups], dtype=np.int64))
 
 
@@ -109,20 +115,6 @@ def label_pairs_of(groups: Sequence[PairGroup]) -> LabelPairs:
     first = _predictions([group.first.scores for group in units.groups], indexes, weights)
     second = _predictions([group.second.scores for group in units.groups], indexes, weights)
     return LabelPairs(first, second, sizes, pairs, 0 if units.clusters is None else len(sizes))
-
-
-def sample_score(scores: Sequence[ScoreValue], pipeline: FilterPipeline) -> float:
-    """Mean over the rollouts; where they vote, the score of the most frequent prediction.
-
-    Of several the first counts. What could not be read does not vote.
-    """
-    if not pipeline.is_majority:
-        return sum(_number(score) for score in scores) / len(scores)
-    votes = [score for score in scores if isinstance(score, Sequence)]
-    # Where no rollout could be read, the unread ones give the score: 0.
-    read = [vote for vote in votes if vote[1] != UNREAD] or votes
-    counts = Counter(vote[1] for vote in read)
-    return float(max(read, key=lambda vote: counts[vote[1]])[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +145,3 @@ def _predictions(scores: Sequence[Sequence[ScoreValue]], indexes: Numbers, weigh
     rows = np.array([value for values in scores for value in values], dtype=np.float64).reshape(-1, 2)
     shared = np.repeat(weights / np.maximum(rollouts, 1), rollouts)
     return Predictions(np.repeat(indexes, rollouts), rows[:, 0], rows[:, 1], shared)
-
-
-def _number(score: ScoreValue) -> float:
-    assert not isinstance(score, Sequence)
-    return score

@@ -81,6 +81,12 @@ def _state_warnings(records: Sequence[RunRecord]) -> Iterator[str]:
     for record in records:
         if record.state is not RunState.COMPLETED:
             yield f"Run {record.plan.run_id} ended as {record.state}; what it has is compared."
+    decided = [record.plan.run_id for record in records if record.decision]
+    if decided:
+        yield (
+            f"Until decided: {' and '.join(decided)}. P-values and intervals here take the number of samples "
+            "for fixed, which it was not; the interval of the decision holds."
+        )
 
 
 def _metric_warnings(name: str, plans: Sequence[RunPlan]) -> Iterator[str]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from proctor.values.metrics.names import full_name
 from services.common.checked_fields import checked_number
 from services.common.requests.page_tokens import key_token, read_key_token
-from services.results.comparison.answer_pairs import sample_score
 from services.results.comparison.comparability import check_comparable
 from services.results.comparison.compared_metrics import all_metrics, shared_tasks, task_named
 from services.results.comparison.ports import FlipQuery, FoundFlip
@@ -17,6 +16,7 @@ from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.samples.ports import SampleSetStore
 from services.results.samples.sample import StoredSample
 from services.results.scoring.compiled_scoring import ScoredMetric
+from services.results.scoring.score import sample_score
 from services.results.statistics.metric_names import UnknownMetric
 
 # The name of the list in its page tokens.
@@ -107,7 +107,11 @@ class ListFlips:
         groups = (await self.pairs.pairs(*plans, {task: [metric.key]})).get((task, metric.key), ())
         paired = [group for group in groups if group.has_figures]
         scores = [
-            [sample_score(run.scores, metric.pipeline) for run in (one.first, one.second)] for one in paired
+            [
+                sample_score(run.scores, is_majority=metric.pipeline.is_majority)
+                for run in (one.first, one.second)
+            ]
+            for one in paired
         ]
         return sum(one.count for one, (first, second) in zip(paired, scores, strict=True) if first != second)
 
@@ -123,4 +127,6 @@ def _metric(plans: Sequence[RunPlan], query: FlipsQuery) -> ScoredMetric:
 
 
 def _scores(flip: FoundFlip, metric: ScoredMetric) -> tuple[float, float]:
-    return sample_score(flip.first.scores, metric.pipeline), sample_score(flip.second.scores, metric.pipeline)
+    return sample_score(flip.first.scores, is_majority=metric.pipeline.is_majority), sample_score(
+        flip.second.scores, is_majority=metric.pipeline.is_majority
+    )

@@ -34,6 +34,8 @@ class BenchmarkResult:
     """The result of a run on its benchmark.
 
     `failing_tasks`: those of which too large a share failed; what is left of them may be the easy part.
+    `is_stopped`: once it was decided between it and another run, so its figures are of a number of samples
+    that hung on what they say.
     """
 
     conditions: EvaluationConditions
@@ -44,6 +46,7 @@ class BenchmarkResult:
     failing_tasks: tuple[str, ...] = ()
     dataset_name: str = ""
     max_failed_share: float = DEFAULT_MAX_FAILED_SHARE
+    is_stopped: bool = False
 
     @property
     def headline(self) -> str:
@@ -53,6 +56,8 @@ class BenchmarkResult:
     @property
     def failing(self) -> str:
         """Why the run is never ranked; "" where it is whole."""
+        if self.is_stopped:
+            return "stopped early, when it was decided between it and another run"
         if not self.failing_tasks:
             return ""
         return f"more than {self.max_failed_share:.0%} failed: {', '.join(self.failing_tasks)}"
@@ -60,7 +65,7 @@ class BenchmarkResult:
     @property
     def is_whole(self) -> bool:
         """Whether it is ranked without being asked for."""
-        return not self.conditions.flaws and not self.failing_tasks
+        return not self.conditions.flaws and not self.failing
 
     @property
     def is_imported(self) -> bool:
@@ -70,7 +75,7 @@ class BenchmarkResult:
     @property
     def is_limited(self) -> bool:
         """Complete except for its row limit, so comparable with runs of the same limit."""
-        return self.conditions.flaws == (LIMIT,) and not self.failing_tasks
+        return self.conditions.flaws == (LIMIT,) and not self.failing
 
     def mean(self, metric: str) -> float | None:
         """None where it has no such figure."""
@@ -110,6 +115,7 @@ def benchmark_result(run: EvaluatedRun, summary: RunSummary) -> BenchmarkResult:
         failing,
         plan.facts.dataset_name,
         plan.max_failed_share,
+        summary.decision is not None,
     )
 
 

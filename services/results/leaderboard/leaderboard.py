@@ -137,7 +137,7 @@ class Candidate:
     @property
     def can_be_ranked(self) -> bool:
         """Whether it is ranked where its conditions are asked for."""
-        return not self.run.result.failing_tasks and self.figure.mean is not None
+        return not self.run.result.failing and self.figure.mean is not None
 
     def is_ranked_unasked(self, *, includes_limited: bool) -> bool:
         result = self.run.result

@@ -76,7 +76,7 @@ async def add_closed_run(
 
 
 def _conditions_key(result: BenchmarkResult, metric: str) -> str:
-    return CANNOT_BE_RANKED if result.failing_tasks else result.conditions.of_metric(metric).key
+    return CANNOT_BE_RANKED if result.failing else result.conditions.of_metric(metric).key
 
 
 class PostgresLeaderboard:

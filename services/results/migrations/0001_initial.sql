@@ -139,6 +139,13 @@ CREATE TABLE run_codes (
     PRIMARY KEY (run_id, digest)
 );
 
+-- What was decided between a run and the other run of its order. A row for each of the two: one may be deleted.
+CREATE TABLE run_decisions (
+    run_id uuid PRIMARY KEY REFERENCES run_records ON DELETE CASCADE,
+    against_run_id uuid NOT NULL,
+    decision json NOT NULL
+);
+
 -- What engines report about themselves. Several workers may report different values; each is kept.
 CREATE TABLE run_environments (
     run_id uuid NOT NULL REFERENCES run_records ON DELETE CASCADE,

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
+from proctor.values.comparison import Decision
 from proctor.values.run import RunState
 from services.common.sandboxes.task_code.ports import CodeFiles
 from services.results.runs.run_plan import RecordedProgress, RunPlan, RunRecord
@@ -48,6 +49,10 @@ class RunRecordStore(Protocol):
 
         Raises EpochOver, EpochNotOpen, and RunIncomplete unless allowed.
         """
+        ...
+
+    async def decide(self, run_id: str, base_run_id: str, decision: Decision) -> Decision:
+        """Stores what is decided between two runs; returns what was stored first, of any call."""
         ...
 
     async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:

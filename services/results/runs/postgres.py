@@ -10,6 +10,7 @@ import asyncpg
 import orjson
 from pydantic import TypeAdapter
 
+from proctor.values.comparison import Decision
 from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.scoring import ScoringMethod, TaskGroup, TaskScoring
 from proctor.values.usage import ModelPrice, TokenUsage
@@ -35,6 +36,7 @@ SCORING = TypeAdapter(TaskScoring)
 PROVENANCE = TypeAdapter(TaskProvenance)
 GROUPS = TypeAdapter(tuple[TaskGroup, ...])
 PRICE = TypeAdapter(ModelPrice | None)
+DECISION = TypeAdapter(Decision)
 
 
 class PostgresRunRecords:
@@ -105,6 +107,18 @@ class PostgresRunRecords:
             await transaction.execute("delete_shard_counts", run_id=plan.run_id)
 
         await self._session.run(freeze)
+
+    async def decide(self, run_id: str, base_run_id: str, decision: Decision) -> Decision:
+        # A run may be deleted at this moment: then nothing is stored, and nobody stops by it.
+        with suppress(asyncpg.ForeignKeyViolationError):
+            await self._session.execute(
+                "add_decision",
+                run_id=run_id,
+                base_run_id=base_run_id,
+                decision=DECISION.dump_json(decision).decode(),
+            )
+        stored = await self._session.fetchval("read_decision", run_id=run_id)
+        return DECISION.validate_json(stored) if stored else decision
 
     async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
         names = [storable(name) for name in environment]
@@ -242,7 +256,8 @@ def _record(run_id: str, row: asyncpg.Record, tasks: Sequence[asyncpg.Record]) -
         max_failed_share=row["max_failed_share"],
     )
     state = RunState(row["state"]) if row["state"] else None
-    return RunRecord(plan, row["epoch"], row["is_frozen"], state, row["frozen_at"])
+    decision = DECISION.validate_json(row["decision"]) if row["decision"] else None
+    return RunRecord(plan, row["epoch"], row["is_frozen"], state, row["frozen_at"], decision)
 
 
 def _facts(row: asyncpg.Record) -> RunFacts:

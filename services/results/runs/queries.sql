@@ -51,9 +51,18 @@ UPDATE run_records SET is_frozen = true, state = :state, frozen_at = now() WHERE
 SELECT
     epoch, is_frozen, rollouts, row_rollouts, scoring_method, is_truncated_left, benchmark, suite_version, model, project_id,
     username, created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share,
-    state, frozen_at
-FROM run_records
+    state, frozen_at,
+    (SELECT d.decision FROM run_decisions AS d WHERE d.run_id = r.run_id) AS decision
+FROM run_records AS r
 WHERE run_id = :run_id;
+
+-- name: add_decision: Store what is decided between two runs, unless something is
+INSERT INTO run_decisions (run_id, against_run_id, decision)
+VALUES (:run_id, :base_run_id, :decision), (:base_run_id, :run_id, :decision)
+ON CONFLICT (run_id) DO NOTHING;
+
+-- name: read_decision: Return what was decided between a run and another
+SELECT decision FROM run_decisions WHERE run_id = :run_id;
 
 -- name: list_run_tasks: Return the planned tasks of a run in order
 SELECT task, sample_set_id::text AS sample_set_id, first_sample, sample_count, scoring, provenance, request_digest

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
+from proctor.values.comparison import Decision
 from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, RunCounts, RunState
 from proctor.values.scoring import OutputType, ScoringMethod, TaskGroup, TaskScoring
 from proctor.values.usage import ModelPrice
@@ -163,13 +164,17 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run as recorded. A frozen one refuses outcomes until a later epoch is opened."""
+    """A run as recorded. A frozen one refuses outcomes until a later epoch is opened.
+
+    `decision`: between it and the other run of its order, once there is one.
+    """
 
     plan: RunPlan
     epoch: int
     is_frozen: bool = False
     state: RunState | None = None
     frozen_at: datetime | None = None
+    decision: Decision | None = None
 
 
 @dataclass(frozen=True, slots=True)

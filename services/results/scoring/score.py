@@ -1,5 +1,6 @@
 """Targets of samples, and scores of answers."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -69,3 +70,22 @@ class MetricResult:
     prediction: str | None
     vote: int
     counts: Sequence[float] = ()
+
+
+def sample_score(scores: Sequence[ScoreValue], *, is_majority: bool = False) -> float:
+    """Mean over the rollouts; where they vote, the score of the most frequent prediction.
+
+    Of several the first counts. What could not be read does not vote.
+    """
+    if not is_majority:
+        return sum(number_of_score(score) for score in scores) / len(scores)
+    votes = [score for score in scores if isinstance(score, Sequence)]
+    # Where no rollout could be read, the unread ones give the score: 0.
+    read = [vote for vote in votes if vote[1] != UNREAD] or votes
+    counts = Counter(vote[1] for vote in read)
+    return float(max(read, key=lambda vote: counts[vote[1]])[0])
+
+
+def number_of_score(score: ScoreValue) -> float:
+    assert not isinstance(score, Sequence)
+    return score

@@ -10,9 +10,10 @@ from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.v1 import run_record_service_pb2_grpc as run_record_grpc
 from proctor.v1 import sample_pb2
 from proctor.values.run import RunState
-from proctor.wire.values import USAGE
+from proctor.wire.values import DECISION, USAGE
 from services.common.checked_fields import checked_choice, checked_id, invalid_field
 from services.common.grpc.server import RpcContext
+from services.results.decisions.decide_runs import DecideRuns, DecisionQuery
 from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.outcomes.list_missing import ListMissing
 from services.results.outcomes.proto import logged_from_proto
@@ -37,6 +38,7 @@ class GrpcRecordApi(run_record_grpc.RunRecordServiceServicer):
     records: RunRecordStore
     list_missing: ListMissing
     close_run: CloseRun
+    decide_runs: DecideRuns
     reuse_answers: ReuseAnswers
     record_logged: RecordLogged
     delete_run: DeleteRunRecord
@@ -107,6 +109,19 @@ class GrpcRecordApi(run_record_grpc.RunRecordServiceServicer):
             run_record_pb2.MissingSample(sample=sample, rollout=rollout) for rollout, sample in page.missing
         ]
         return run_record_pb2.ListMissingResponse(missing=missing, next_page_token=page.next_page_token)
+
+    async def DecideRuns(
+        self, request: run_record_pb2.DecideRunsRequest, context: RpcContext
+    ) -> run_record_pb2.DecideRunsResponse:
+        query = DecisionQuery(
+            checked_id("run_id", request.run_id),
+            checked_id("base_run_id", request.base_run_id),
+            request.seed,
+            request.alpha,
+            request.margin_points if request.HasField("margin_points") else None,
+        )
+        decision = await self.decide_runs.decide(query)
+        return run_record_pb2.DecideRunsResponse(decision=DECISION.to_proto(decision) if decision else None)
 
     async def CloseRun(
         self, request: run_record_pb2.CloseRunRequest, context: RpcContext

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from proctor.values.comparison import Decision
 from proctor.values.scoring import ScoringMethod
 from proctor.values.usage import NO_TOKENS, ModelPrice, Timing, TokenUsage
 from services.results.outcomes.timing_summary import TimingSummary
@@ -46,7 +47,7 @@ class RunSummary:
     """Partial where not every sample has a final outcome. `failures` goes by the word of the class.
 
     The last of the `groups` is the benchmark itself. `problems`: what could not be computed, with the reason.
-    `unscored` is the part of `usage` that no outcome counts.
+    `unscored` is the part of `usage` that no outcome counts. `decision`: why the run stopped early.
     """
 
     run_id: str
@@ -69,6 +70,7 @@ class RunSummary:
     # From its first answered request to its last outcome; 0 for a run of several epochs, whose pauses it
     # would contain.
     answering_seconds: float = 0.0
+    decision: Decision | None = None
 
     @property
     def cost(self) -> float | None:

@@ -98,6 +98,7 @@ class SummarizeRun:
             gpu_seconds=gpu_seconds,
             answering_seconds=answering_seconds,
             problems=tuple(work.problems),
+            decision=record.decision if counts.recorded < plan.total else None,
         )
 
     async def _timing(self, plan: RunPlan, recorded: int) -> TimingSummary:

@@ -3,6 +3,8 @@
 from services.common.clock import Clock
 from services.common.postgres import PostgresSession
 from services.common.sandboxes.task_code.ports import CodeRunner
+from services.results.decisions.decide_runs import DecideRuns
+from services.results.decisions.postgres import PostgresAnsweredSamples
 from services.results.leases.ports import LeaseStore
 from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.outcomes.list_missing import ListMissing
@@ -44,6 +46,7 @@ def make_record_api(
         records=records,
         list_missing=ListMissing(records=records, outcomes=outcomes),
         close_run=close_run,
+        decide_runs=DecideRuns(records=records, answers=PostgresAnsweredSamples(session=session)),
         reuse_answers=ReuseAnswers(
             records=records, outcomes=outcomes, answers=PostgresReuse(session=session)
         ),

@@ -8,6 +8,7 @@ from services.common.clock import Clock
 from services.common.errors import MessageTooLarge
 from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
 from services.scheduler.dispatch.count_unscored import CountUnscored
+from services.scheduler.dispatch.decide_run import DecideRun
 from services.scheduler.dispatch.dispatch_shards import DispatchedRun, DispatchShards, PoolLoad
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
@@ -53,6 +54,7 @@ class DriverContext:
     finisher: FinishRun
     closer: CloseFinishedRun
     unscored: CountUnscored
+    decider: DecideRun
     controls: RunControls
     registry: WorkerRegistry
     tracker: ProgressTracker
@@ -90,8 +92,11 @@ class DispatchRun:
         """All outcomes were counted, but results misses some."""
         self._was_incomplete = self._may_have_lost = True
 
-    async def step(self, run: Run) -> bool | RunError:
-        """Sends what the credit allows; True once all is recorded, a `RunError` if the run has to fail."""
+    async def step(self, run: Run, *, is_held: bool = False) -> bool | RunError:
+        """Sends what the credit allows, nothing where the run `is_held`.
+
+        True once all is recorded, a `RunError` if the run has to fail.
+        """
         dispatched_run = await self._loaded(run)
         self._context.dispatcher.collect_done(dispatched_run)
         # Before the cost limit: a run whose last outcome crosses the limit is complete, not failed.
@@ -99,7 +104,7 @@ class DispatchRun:
             return True
         counts = self._context.tracker.counts(run.run_id, run.epoch)
         error = limit_problem(run, counts, await self._unscored(dispatched_run))
-        if error is None and not self._may_have_lost:
+        if error is None and not self._may_have_lost and not is_held:
             error = await self._dispatch(dispatched_run)
         if error is not None:
             return error

@@ -7,6 +7,7 @@ from uuid import uuid4
 from proctor.values.run import RunId, RunState
 from services.common.errors import DomainError, ErrorKind, RemoteError
 from services.common.structured_logs import get_logger
+from services.scheduler.dispatch.decide_run import RunDecision
 from services.scheduler.dispatch.dispatch_run import DispatchRun, DriverContext
 from services.scheduler.dispatch.dispatch_shards import PoolLoad
 from services.scheduler.leadership.leader_election import FencingToken
@@ -55,6 +56,7 @@ class DriveRun:
         self._token = token
         self._current = _CurrentRun(context, run_id)
         self._shards = DispatchRun(context, token, load_of)
+        self._decision = RunDecision(context.decider, token)
         self._admitted_at: datetime | None = None
         self._finished_since: float | None = None
         self._unexpected_failures = 0
@@ -90,7 +92,9 @@ class DriveRun:
         if run.state.is_final:
             return await self._close(run)
         if run.is_closing:
-            await self._complete(run)
+            # Of a run that stopped early, what is on its way is recorded; the rest is not asked.
+            if not run.needs_no_worker or await self._is_withdrawn(run):
+                await self._complete(run)
         elif error := self._blocking_error(run):
             await self._fail(run, error)
         elif run.is_planned:
@@ -137,7 +141,11 @@ class DriveRun:
         self._context.tracker.touch(run.run_id, self._context.clock.monotonic())
 
     async def _dispatch(self, run: Run) -> None:
-        outcome = await self._shards.step(run)
+        # Before the next shards go out.
+        if await self._decision.stops(run):
+            self.reset()
+            return
+        outcome = await self._shards.step(run, is_held=await self._decision.waits(run))
         if isinstance(outcome, RunError):
             await self._fail(run, outcome)
         elif outcome:
@@ -168,13 +176,7 @@ class DriveRun:
 
         What results can never close is closed here: the run can be retried and deleted.
         """
-        now = self._context.clock.monotonic()
-        # Work is withdrawn first, so that the wait below sees the last outcomes and no new ones.
-        if self._finished_since is None:
-            await self._context.closer.withdraw_work(run)
-            self._finished_since = now = self._context.clock.monotonic()
-        is_late = now - self._finished_since >= self._context.timings.outcomes_seconds
-        if not is_late and not await self._context.closer.are_outcomes_in(run):
+        if not await self._is_withdrawn(run):
             return False
         try:
             return await self._context.closer.close(self._token, run)
@@ -183,6 +185,16 @@ class DriveRun:
         log.error("run closed without a summary", run_id=run.run_id, reason=problem.reason)
         await self._context.closer.close_without_counts(self._token, run)
         return True
+
+    async def _is_withdrawn(self, run: Run) -> bool:
+        """Whether its last outcomes are in, or late."""
+        now = self._context.clock.monotonic()
+        # Work is withdrawn first, so that the wait below sees the last outcomes and no new ones.
+        if self._finished_since is None:
+            await self._context.closer.withdraw_work(run)
+            self._finished_since = now = self._context.clock.monotonic()
+        is_late = now - self._finished_since >= self._context.timings.outcomes_seconds
+        return is_late or await self._context.closer.are_outcomes_in(run)
 
     def _run_error(self, run: Run, error: Exception, done: str) -> RunError:
         """The error of a run that cannot be `done`. Raises `error` again if a repetition may help."""

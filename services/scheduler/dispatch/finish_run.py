@@ -24,7 +24,9 @@ class FinishRun:
     max_failed_share: float = DEFAULT_MAX_FAILED_SHARE
 
     async def complete(self, token: FencingToken, run: Run) -> None:
-        """Closes a run of which everything is recorded; too many machinery failures make it a failed one.
+        """Closes a run of which everything is recorded, or that stopped early.
+
+        Too many machinery failures make it a failed one.
 
         While its figures are computed the run has no slot, and a call returns how far they are. A run that is
         cancelled meanwhile is closed as cancelled, also where results has just closed it as completed.
@@ -36,7 +38,8 @@ class FinishRun:
         error = await self._too_many_failures(run, report.counts)
         state = RunState.FAILED if error else RunState.COMPLETED
         unscored = await self.unscored.count(run)
-        closed = await self.record.close_run(run, state, allow_partial=False, unscored=unscored)
+        is_stopped = run.decision is not None
+        closed = await self.record.close_run(run, state, allow_partial=is_stopped, unscored=unscored)
         if isinstance(closed, ClosingProgress):
             await self.runs.set_phase(token, run, f"{CLOSING} {closed.share:.0%}", is_closing=True)
         else:
@@ -60,12 +63,14 @@ class FinishRun:
             await self.controls.announce(replace(run, state=finish.state))
 
     async def _too_many_failures(self, run: Run, counts: RunCounts) -> RunError | None:
-        if not counts.failed or counts.failed <= self.max_failed_share * run.total:
+        # A run that stopped early is judged by what it has asked.
+        total = run.total if run.decision is None else counts.recorded
+        if not counts.failed or counts.failed <= self.max_failed_share * total:
             return None
         main_class = max(counts.failures, key=lambda name: counts.failures[name], default="")
         example = await self.record.failure_example(run.run_id, main_class) if main_class else ""
         message = (
-            f"{counts.failed} of {run.total} samples failed, more than {self.max_failed_share:.0%}; "
+            f"{counts.failed} of {total} samples failed, more than {self.max_failed_share:.0%}; "
             f"most often by {main_class.replace('_', ' ') or 'unknown'}"
         )
         return RunError("TOO_MANY_FAILURES", f"{message}: {example}" if example else f"{message}.")

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from proctor.values.comparison import Decision
 from proctor.values.run import RunCounts, RunId, RunState
 from proctor.values.usage import TokenUsage
 from services.scheduler.planning.ports import ClosingProgress, MissingSamples
@@ -62,6 +63,10 @@ class ClosableRecord(MissingSamples, Protocol):
         Its usage is that of its outcomes and of what was `unscored`.
         Returns the counts of its summary, or how far that is; None if results has no such run.
         """
+        ...
+
+    async def decide(self, run: Run) -> Decision | None:
+        """What is decided between a run and the other one of its order; None while nothing is."""
         ...
 
     async def failure_example(self, run_id: RunId, failure_class: str) -> str:

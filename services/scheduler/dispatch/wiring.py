@@ -7,6 +7,7 @@ from functools import partial
 from services.common.process import release, usable_dispatch_proof_key
 from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
 from services.scheduler.dispatch.count_unscored import CountUnscored
+from services.scheduler.dispatch.decide_run import DecideRun
 from services.scheduler.dispatch.dispatch_run import DriverContext, DriverTimings
 from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards
 from services.scheduler.dispatch.drive_run import DriveRun
@@ -139,6 +140,7 @@ def _driver_context(
             runs=led_runs, shards=shards, record=record, stream=stream, controls=controls, unscored=unscored
         ),
         unscored=unscored,
+        decider=DecideRun(runs=runs.store, led=led_runs, record=record, tracker=tracker, clock=clock),
         controls=controls,
         registry=registry,
         tracker=tracker,

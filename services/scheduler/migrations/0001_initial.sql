@@ -266,6 +266,8 @@ CREATE TABLE runs (
     is_closing boolean NOT NULL DEFAULT false,
     -- The judges that the order names are ordered once the run has completed.
     has_judges_to_order boolean NOT NULL DEFAULT false,
+    -- What was decided between it and the other run of its order; null unless that stopped it.
+    decision jsonb,
     -- Words by which people tell runs apart.
     name text NOT NULL DEFAULT '',
     tags text[] NOT NULL DEFAULT '{}',
@@ -306,7 +308,7 @@ CREATE VIEW run_rows AS
 SELECT run_id, username, project_id, benchmark, suite_version, dataset_id, dataset_name, model, pool, priority, ordered,
        scoring_method, state, epoch, phase, planned_epoch, is_closed, total, reused_answers, created_at, queued_at,
        started_at, admitted_at, ran_seconds, earlier_seconds, finished_at, deadline, expires_at, error_reason, error_message,
-       environment, price, final_counts, is_closing, name, lower_name, tags, note
+       environment, price, final_counts, is_closing, decision, name, lower_name, tags, note
 FROM runs;
 
 -- Tasks of a run as planned.

@@ -17,6 +17,7 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import results_service_pb2_grpc as results_grpc
 from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.v1 import run_record_service_pb2_grpc as run_record_grpc
+from proctor.values.comparison import DEFAULT_DECISION_ALPHA, Decision
 from proctor.values.generation import DEFAULT_MAX_TOKENS, GenerationParams
 from proctor.values.names.suite_name import base_name
 from proctor.values.outcome import FailureClass
@@ -24,7 +25,7 @@ from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import INSTRUCTION_VERSION, OutputType, PromptForm, ScoringMethod, TaskScoring
 from proctor.values.usage import TokenUsage
 from proctor.wire.enums import number_of
-from proctor.wire.values import GROUP, PRICE, SAMPLE, SCORING, USAGE
+from proctor.wire.values import DECISION, GROUP, PRICE, SAMPLE, SCORING, USAGE
 from proctor.wire.well_known import time_to_proto
 from services.common.errors import RemoteError
 from services.common.grpc.errors import remote_error
@@ -253,6 +254,20 @@ class GrpcRunRecord:
                 return None
             raise
         return counts_from_summary(response.summary, dict(report.counts.environment))
+
+    async def decide(self, run: Run) -> Decision | None:
+        wanted = run.order.until_decided
+        assert wanted is not None
+        both = [wanted.against_run_id, run.run_id] if wanted.is_base else [run.run_id, wanted.against_run_id]
+        request = run_record_pb2.DecideRunsRequest(
+            run_id=both[0],
+            base_run_id=both[1],
+            seed=wanted.seed,
+            alpha=wanted.alpha or DEFAULT_DECISION_ALPHA,
+            margin_points=wanted.margin_points,
+        )
+        response = await _answer(self._record.DecideRuns(request, timeout=_CALL_SECONDS))
+        return DECISION.from_proto(response.decision) if response.HasField("decision") else None
 
     async def delete_run(self, run_id: RunId) -> None:
         request = run_record_pb2.DeleteRunRecordRequest(run_id=run_id)

@@ -13,6 +13,7 @@ from services.common.threads.cancellable_threads import CancellableThreads
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.find_tasks import FindTasks
 from services.scheduler.planning.ports import OpenableRecord, PlanRecord, PlanToOpen, ShardStore, TaskToOpen
+from services.scheduler.planning.random_order import shards_in_order
 from services.scheduler.planning.shard import (
     MissingSample,
     ShardCutter,
@@ -186,7 +187,7 @@ class PlanRun:
         tasks = tuple(task.planned for task in plan.tasks)
         is_going_on = (
             await self._add_missing(token, run, tasks)
-            if reused_answers
+            if reused_answers or run.order.until_decided
             else await self._add_shards(token, run, plan)
         )
         if not is_going_on:
@@ -212,6 +213,8 @@ class PlanRun:
     async def _add_missing(self, token: FencingToken, run: Run, tasks: Sequence[PlannedTask]) -> bool:
         """Add shards of the samples that have no outcome; returns what `_add_shards` does."""
         await self.shards.delete_shards(token, run)
+        if run.order.until_decided:
+            return await self._add_in_order(token, run, tasks, run.order.until_decided.seed)
         held: list[MissingSample] = []
         async for item in self.record.missing(run.run_id, run.epoch):
             held.append(item)
@@ -220,6 +223,17 @@ class PlanRun:
                     return False
                 held = []
         return await self._add_shards_of(token, run, tasks, held)
+
+    async def _add_in_order(
+        self, token: FencingToken, run: Run, tasks: Sequence[PlannedTask], seed: int
+    ) -> bool:
+        first = await self.shards.next_shard_number(run)
+        missing = [item async for item in self.record.missing(run.run_id, run.epoch)]
+        shards = await self.threads.run(lambda: iter([*shards_in_order(missing, tasks, seed, first)]))
+        while chunk := list(islice(shards, _SHARDS_PER_WRITE)):
+            if not await self.shards.add_shards(token, run, chunk):
+                return False
+        return True
 
     async def _add_shards_of(
         self, token: FencingToken, run: Run, tasks: Sequence[PlannedTask], missing: Sequence[MissingSample]

@@ -72,6 +72,11 @@ class ProgressTracker:
             return None
         return entry.counts
 
+    def recorded(self, run_id: str) -> int:
+        """Outcomes of the latest epoch that is known; 0 for a run that nothing was reported of."""
+        entry = self._entries.get(run_id)
+        return entry.counts.recorded if entry and entry.counts else 0
+
     def keep_shards(self, run_id: str) -> None:
         """Keeps counts of the run's shards for `take_shard_counts`, because this process drives it."""
         self._driven.add(run_id)

@@ -24,7 +24,9 @@ async def faulted_stack() -> AsyncIterator[StackHarness]:
         prices = state_dir.parent / "prices.yaml"
         prices.write_text(f"currency: EUR\nprices:\n  {MODEL}: {{input: {PRICE:g}, output: {PRICE:g}}}\n")
         environment = {**SHORT_TIMEOUTS, "PROCTOR_SCHEDULER_PRICES_FILE": str(prices)}
-        async with stack_harness(state_dir.parent, StackOrder(rows=ROWS, environment=environment)) as stack:
+        async with stack_harness(
+            state_dir.parent, StackOrder(rows=ROWS, environment=environment, models=("fake", "other"))
+        ) as stack:
             yield stack
 
 

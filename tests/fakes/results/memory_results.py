@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import cast
 
+from proctor.values.comparison import Decision
 from proctor.values.outcome import FailureClass, OutcomeStatus
 from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import TokenUsage
@@ -163,7 +164,7 @@ class MemoryRunRecords:
                 for one in self._rows.counted(plan.run_id)
                 if one.failure_class not in (None, FailureClass.SCORING)
             ]
-            self._rows.records[plan.run_id] = RunRecord(known.plan, epoch)
+            self._rows.records[plan.run_id] = RunRecord(known.plan, epoch, decision=known.decision)
         return self._rows.records[plan.run_id]
 
     async def get(self, run_id: str) -> RunRecord:
@@ -194,7 +195,13 @@ class MemoryRunRecords:
         missing = plan.total - len(self._rows.counted(plan.run_id))
         if missing and not allow_partial:
             raise RunIncomplete(run_id=plan.run_id, missing=missing)
-        self._rows.records[plan.run_id] = RunRecord(record.plan, epoch, True, state, _now())  # noqa: FBT003  # a field of the record
+        self._rows.records[plan.run_id] = replace(record, is_frozen=True, state=state, frozen_at=_now())
+
+    async def decide(self, run_id: str, base_run_id: str, decision: Decision) -> Decision:
+        records = self._rows.records
+        for each in (run_id, base_run_id):
+            records[each] = replace(records[each], decision=records[each].decision or decision)
+        return records[run_id].decision or decision
 
     async def add_code(self, run_id: str, code: Mapping[str, CodeFiles]) -> None:
         self.codes |= {(run_id, digest): files for digest, files in code.items()}

@@ -11,6 +11,7 @@ from proctor.values.run import RunId
 from services.scheduler.audit.audit_record import ChangePage, ObjectKind
 from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
 from services.scheduler.dispatch.count_unscored import CountUnscored
+from services.scheduler.dispatch.decide_run import DecideRun
 from services.scheduler.dispatch.dispatch_run import DriverContext
 from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards, PoolLoad
 from services.scheduler.dispatch.drive_run import DriveRun
@@ -211,6 +212,7 @@ class SchedulerHarness:
             dispatcher=DispatchShards(self.runs, self.stream, self.tracker, self.registry, self.rule),
             reconciler=ReconcileShards(self.runs, self.record, self.stream, self.tracker, self.clock),
             finisher=FinishRun(self.runs, self.runs, self.record, self.controls, self.clock, unscored),
+            decider=DecideRun(self.runs, self.runs, self.record, self.tracker, self.clock),
             closer=CloseFinishedRun(self.runs, self.runs, self.record, self.stream, self.controls, unscored),
             unscored=unscored,
             controls=self.controls,

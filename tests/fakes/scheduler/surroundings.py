@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
+from proctor.values.comparison import Decision
 from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import TaskScoring
 from proctor.values.usage import TokenUsage
@@ -90,6 +91,7 @@ class InMemoryRecord:
         self.undeletable: set[RunId] = set()
         self.listed_missing = 0
         self.tokens_of_sample = TokenUsage()
+        self.decisions: dict[RunId, Decision] = {}
 
     async def put_samples(
         self, staging_id: str, samples: Sequence[RenderedSample], scoring: TaskScoring | None
@@ -168,6 +170,9 @@ class InMemoryRecord:
         record.is_closed = True
         counts = (await self.counts(run.run_id)).counts
         return replace(counts, usage=counts.usage.plus(unscored))
+
+    async def decide(self, run: Run) -> Decision | None:
+        return self.decisions.get(run.run_id)
 
     async def delete_run(self, run_id: RunId) -> None:
         if self.deletion_refusal is not None:

@@ -28,6 +28,7 @@ from services.gateway.api.runs.requests import (
     Rollouts,
     StreamAnswers,
     TruncateField,
+    UntilDecidedGiven,
     check_nesting,
 )
 from services.gateway.http.errors import FileIsWhole
@@ -119,6 +120,7 @@ class DatasetRunRequest(LabelsGiven):
     reasoning: ReasoningField = Reasoning.SEPARATE
     base_url: BaseUrlField = ""
     judges: JudgesField = Field(default_factory=list)
+    until_decided: UntilDecidedGiven | None = None
 
     def to_order(self) -> run_pb2.RunOrder:
         return run_pb2.RunOrder(
@@ -140,6 +142,7 @@ class DatasetRunRequest(LabelsGiven):
             reasoning=number_of(self.reasoning),
             max_cost=self.max_cost,
             reuse_answers=self.reuse_answers,
+            until_decided=self.until_decided.to_proto() if self.until_decided else None,
             stream_answers=self.stream_answers,
             judges=[judge.to_proto() for judge in self.judges],
         )

@@ -13,11 +13,18 @@ from proctor.values.run import STATE_WORDS, RunState
 from proctor.values.usage import TokenUsage
 from proctor.wire.enums import member_of, word_of
 from services.common.errors import ErrorKind, RemoteError
-from services.gateway.api.runs.job import error_sentence, job_wait, ran_seconds, task_figures, timing_shown
+from services.gateway.api.runs.job import (
+    decision_shown,
+    error_sentence,
+    job_wait,
+    ran_seconds,
+    task_figures,
+    timing_shown,
+)
 from services.gateway.api.runs.labels import LabelsListed, LabelsShown
 from services.gateway.api.runs.repeat import repeating_body
 from services.gateway.api.runs.routes import duration_text
-from services.gateway.api.runs.schemas import EstimateShown, FigureShown, JobWait, TimingShown
+from services.gateway.api.runs.schemas import DecisionShown, EstimateShown, FigureShown, JobWait, TimingShown
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.http.api_errors import benchmark_id
 from services.gateway.http.errors import DatasetRunNotFound
@@ -96,6 +103,9 @@ class DatasetRunListed(DatasetRunIdentity, LabelsListed):
     priority: str
     error: str | None = Field(description="Why it failed; null unless it did")
     wait: JobWait | None = Field(description="Why it waits; null unless it does")
+    stopped_early: DecisionShown | None = Field(
+        description="Its comparison with another run was decided; null unless that stopped it"
+    )
 
 
 class DatasetRunPage(BaseModel):
@@ -249,4 +259,5 @@ def _listed(run: run_pb2.Run, now: datetime) -> dict[str, object]:
         "priority": word_of(run_pb2.Priority, run.order.priority),
         "error": error_sentence(run),
         "wait": job_wait(run),
+        "stopped_early": decision_shown(run),
     }

@@ -6,12 +6,14 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.values.run import unparsed_warning
 from proctor.values.scoring import benchmark_group
+from proctor.wire.decisions import decision_sentence
 from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
 from services.gateway.api.changes import changes_of
 from services.gateway.api.models import provider_and_name
 from services.gateway.api.runs.repeat import repeating_body
 from services.gateway.api.runs.schemas import (
+    DecisionShown,
     FigureShown,
     GroupFigures,
     JobListed,
@@ -59,6 +61,7 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
         completed_at=moment(run.finished_at),
         error=error_sentence(run) or "",
         imported_from=run.order.imported_from,
+        stopped_early=decision_shown(run),
         wait=job_wait(run),
         changes=changes_of(run),
         order=repeating_body(run),
@@ -101,6 +104,19 @@ def job_progress(progress: run_pb2.RunProgress) -> JobProgress:
 
 def job_wait(run: run_pb2.Run) -> JobWait | None:
     return present(JobWait, run.wait) if run.HasField("wait") else None
+
+
+def decision_shown(run: run_pb2.Run) -> DecisionShown | None:
+    if not run.HasField("decision"):
+        return None
+    wanted = run.order.until_decided
+    return present(
+        DecisionShown,
+        run.decision,
+        against_job_id=wanted.against_run_id,
+        is_base=wanted.is_base,
+        sentence=decision_sentence(run),
+    )
 
 
 def ran_seconds(run: run_pb2.Run, now: datetime) -> float:

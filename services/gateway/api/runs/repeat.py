@@ -58,12 +58,19 @@ def repeating_body(run: run_pb2.Run) -> dict[str, Any]:
     params = params_of(order)
     named["judges"] = [_named_judge(each) for each in order.judges]
     given = {name: value for name, value in named.items() if value}
+    if order.HasField("until_decided"):
+        named["until_decided"] = _until_decided(order.until_decided)
     return body | {"project_id": order.project_id} | given | options | ({"params": params} if params else {})
 
 
 def _named_judge(judge: run_pb2.NamedJudge) -> dict[str, str]:
     texts = {"prompt": judge.prompt, "document": judge.document, "scale": judge.scale}
     return {"model_id": judge.model, **{name: text for name, text in texts.items() if text}}
+
+
+def _until_decided(wanted: run_pb2.UntilDecided) -> dict[str, Any]:
+    margin = {"margin_points": wanted.margin_points} if wanted.HasField("margin_points") else {}
+    return {"against_model": wanted.against_model, "alpha": wanted.alpha, **margin}
 
 
 def _judging_body(order: run_pb2.RunOrder) -> dict[str, Any]:

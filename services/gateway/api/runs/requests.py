@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.values.comparison import DEFAULT_DECISION_ALPHA, MAX_MARGIN_POINTS
 from proctor.values.generation import PARAMETER_RANGES
 from proctor.values.priority import Priority, default_priority
 from proctor.values.providers.rules import MAX_ROLLOUTS
@@ -198,6 +199,33 @@ _PARAMETERS_ONCE: list[JsonValue] = [
 ]
 
 
+class UntilDecidedGiven(RequestBody):
+    """A second job with another model, over the same samples in one random order. Both stop once one model is
+    shown to be better, or both to be equivalent."""
+
+    against_model: Text = Field(
+        min_length=1,
+        max_length=512,
+        examples=["openai/gpt-5"],
+        description='"provider/name"',
+    )
+    margin_points: float | None = Field(
+        default=None,
+        gt=0,
+        le=MAX_MARGIN_POINTS,
+        allow_inf_nan=False,
+        description="Smaller differences are equivalent, in hundredths of the metric's range; null: none is",
+    )
+    alpha: float = Field(
+        default=DEFAULT_DECISION_ALPHA, gt=0, lt=0.5, description="Chance of a wrong decision"
+    )
+
+    def to_proto(self) -> run_pb2.UntilDecided:
+        return run_pb2.UntilDecided(
+            against_model=self.against_model, margin_points=self.margin_points, alpha=self.alpha
+        )
+
+
 class RunRequest(LabelsGiven):
     """An order: one model over one suite. Parameters stand in one place."""
 
@@ -229,6 +257,7 @@ class RunRequest(LabelsGiven):
     params: Params | None = Field(default=None, description="Parameters for any provider")
     max_cost: MaxCost = None
     judges: JudgesField = Field(default_factory=list)
+    until_decided: UntilDecidedGiven | None = None
 
     @model_validator(mode="after")
     def one_set_of_params(self) -> Self:
@@ -258,6 +287,7 @@ class RunRequest(LabelsGiven):
             reuse_answers=self.reuse_answers,
             stream_answers=self.stream_answers,
             judges=[judge.to_proto() for judge in self.judges],
+            until_decided=self.until_decided.to_proto() if self.until_decided else None,
         )
 
 

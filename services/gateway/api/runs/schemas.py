@@ -118,6 +118,23 @@ class JobWait(BaseModel):
     )
 
 
+class DecisionShown(BaseModel):
+    """What stopped a job early. Differences are those of the first job minus its base, in shares of the range
+    of the metric; `low` and `high` hold whenever they are looked at."""
+
+    verdict: str = Field(description="Of the first job: better, worse or equivalent")
+    difference: float | None = Field(default=None, description="Mean over the pairs")
+    low: float
+    high: float
+    pairs: int = Field(description="Samples that both answered, the first ones of the random order")
+    failed: int = Field(description="Samples that failed in one job; the interval allows any difference")
+    alpha: float = Field(description="Chance of a wrong decision")
+    margin_points: float | None = Field(default=None, description="Null: no jobs are equivalent")
+    against_job_id: str = Field(description="The other job")
+    is_base: bool = Field(description="This job is the base")
+    sentence: str
+
+
 class JobResults(LabelsShown):
     job_id: str
     status: str = Field(description=STATE_WORDS)
@@ -147,6 +164,9 @@ class JobResults(LabelsShown):
     error: str = Field(default="", description="Why it failed; absent unless it did")
     imported_from: str = Field(
         default="", description="Tool whose log it was imported from; absent for one that was ordered"
+    )
+    stopped_early: DecisionShown | None = Field(
+        default=None, description="Its comparison with another job was decided; absent unless that stopped it"
     )
     wait: JobWait | None = Field(default=None, description="Why it waits; absent unless it does")
     changes: list[ChangeShown] = Field(

@@ -86,3 +86,20 @@ def _last_refuted(differences: Array, counts: Numbers, needed: float) -> float:
         is_refuted = log_capital(differences, counts, middle) >= needed
         below, above = (middle, above) if is_refuted else (below, middle)
     return below
+
+
+def sequence_with_failures(
+    differences: Array, counts: Numbers, failed: int, alpha: float = LEVEL
+) -> ConfidenceSequence:
+    """Of differences from -1 to 1 and `failed` samples whose difference is not known.
+
+    Each of these may have been any: the lower end takes it for -1, the upper one for 1. What is bet against
+    either end wins no more than it would with the true differences, so both keep their level.
+    """
+    if not failed:
+        return confidence_sequence(differences, counts, alpha=alpha)
+    with_failed = np.append(counts, failed)
+    low = confidence_sequence(np.append(differences, -1.0), with_failed, alpha=alpha).low
+    return ConfidenceSequence(
+        low, confidence_sequence(np.append(differences, 1.0), with_failed, alpha=alpha).high
+    )

@@ -4,6 +4,7 @@ from nats.aio.client import Client
 
 from proctor.v1 import work_messages_pb2
 from proctor.values.messaging import state_subject
+from proctor.values.run import RunState
 from proctor.wire.enums import number_of
 from proctor.wire.well_known import time_left_to_proto
 from services.common.clock import Clock
@@ -38,14 +39,16 @@ class NatsRunControls:
             log.info("notice not sent", run_id=run.run_id, error=repr(error))
 
     async def refresh(self, run: Run) -> None:
+        # A run that stopped early is over for workers, although its figures are still to come.
+        state = RunState.COMPLETED if run.needs_no_worker else run.state
         control = work_messages_pb2.RunControl(
-            state=number_of(run.state),
+            state=number_of(state),
             epoch=run.epoch,
             is_request_retry_budget_spent=self._budget.is_spent(run.pool, run.run_id, run.epoch, run.total),
             time_left=time_left_to_proto(run.deadline, self._clock.now()),
         )
         try:
-            ttl_seconds = FINAL_SECONDS if run.state.is_final else None
+            ttl_seconds = FINAL_SECONDS if state.is_final else None
             await self._bucket.put(run.run_id, control.SerializeToString(), ttl_seconds=ttl_seconds)
         except TRANSIENT_NATS as error:
             log.info("run control not put", run_id=run.run_id, error=repr(error))

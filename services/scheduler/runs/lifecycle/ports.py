@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from proctor.values.comparison import Decision
 from proctor.values.run import RunCounts, RunId
 from services.scheduler.audit.audit_record import Author
 from services.scheduler.leadership.leader_election import FencingToken
@@ -17,8 +18,9 @@ class RunStore(Protocol):
     A change and its author are stored in one transaction.
     """
 
-    async def add(self, run: Run, request_id: str) -> Run:
-        """Stores the run, or returns that of the user's first call with this id.
+    async def add(self, run: Run, request_id: str, base: Run | None = None) -> Run:
+        """Stores the run and, in the same transaction, its `base`; or returns the run of the user's first
+        call with this id.
 
         Raises `RequestIdTaken` if that call ordered something else; `QueueFull` or `PriorityNotAllowed`
         by the limits of this moment.
@@ -98,6 +100,10 @@ class LedRunStore(Protocol):
 
     async def set_phase(self, token: FencingToken, run: Run, phase: str, *, is_closing: bool = False) -> bool:
         """Sets both of a running run; False if it is no longer running. A run that is closing has no slot."""
+        ...
+
+    async def stop(self, token: FencingToken, run: Run, decision: Decision) -> bool:
+        """Stores why a running run stops early. It is closing from then on; False if it was before."""
         ...
 
     async def finish(self, token: FencingToken, run: Run, finish: RunFinish) -> bool:

@@ -7,6 +7,7 @@ from uuid import UUID, uuid5
 
 import asyncpg
 
+from proctor.values.comparison import Decision
 from proctor.values.run import RunCounts, RunId, RunState
 from services.common.checked_fields import refuse
 from services.common.errors import RunNotFound
@@ -60,9 +61,15 @@ class PostgresRuns:
         self._session = session
         self._limits = limits
 
-    async def add(self, run: Run, request_id: str) -> Run:
+    async def add(self, run: Run, request_id: str, base: Run | None = None) -> Run:
+        async def add(transaction: PostgresTransaction) -> Run:
+            stored = await self.add_in(transaction, run, request_id)
+            if base is not None:
+                await self.add_in(transaction, base, "")
+            return stored
+
         try:
-            return await self._session.run(lambda transaction: self.add_in(transaction, run, request_id))
+            return await self._session.run(add)
         except asyncpg.ForeignKeyViolationError as error:
             # The version was deleted after it was looked up.
             others = f"other versions of {run.order.suite}"
@@ -332,6 +339,17 @@ class PostgresLedRuns:
             epoch=run.epoch,
             phase=phase,
             is_closing=is_closing,
+        )
+
+    async def stop(self, token: FencingToken, run: Run, decision: Decision) -> bool:
+        return await write_as_leader(
+            self._session,
+            token,
+            "stop_run",
+            run_id=run.run_id,
+            epoch=run.epoch,
+            phase=CLOSING,
+            decision=to_json(decision),
         )
 
     async def finish(self, token: FencingToken, run: Run, finish: RunFinish) -> bool:

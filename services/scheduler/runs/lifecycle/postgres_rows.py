@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import asyncpg
 
+from proctor.values.comparison import Decision
 from proctor.values.names.run_labels import RunLabels
 from proctor.values.plain import from_plain, to_plain
 from proctor.values.priority import Priority
@@ -65,6 +66,7 @@ def run_from_row(row: asyncpg.Record) -> Run:
         dataset_name=row["dataset_name"],
         expires_at=row["expires_at"],
         is_closing=row["is_closing"],
+        decision=from_json(Decision, row["decision"]),
         labels=labels_from_row(row),
     )
 

@@ -59,7 +59,7 @@ SET state = 'pending', epoch = epoch + (state <> 'pending')::integer, queued_at 
     is_closing = false, started_at = NULL, admitted_at = NULL, ran_seconds = 0, finished_at = NULL, deadline = NULL,
     earlier_seconds = earlier_seconds + ran_seconds
         + greatest(coalesce(extract(epoch FROM finished_at - admitted_at)::double precision, 0), 0),
-    error_reason = NULL, error_message = NULL, final_counts = NULL,
+    error_reason = NULL, error_message = NULL, final_counts = NULL, decision = NULL,
     expires_at = :queued_at + make_interval(secs => (ordered ->> 'completion_window_seconds')::double precision)
 WHERE run_id = :run_id
     AND ((state = ANY (:states) AND is_closed) OR (state = 'pending' AND queued_at = :queued_at))
@@ -152,6 +152,12 @@ UPDATE runs SET has_judges_to_order = false WHERE run_id = :run_id RETURNING run
 UPDATE runs
 SET phase = :phase, is_closing = :is_closing
 WHERE run_id = :run_id AND epoch = :epoch AND state = 'running'
+RETURNING run_id;
+
+-- name: stop_run: Let a running run wait for its figures, because what it was ordered for is decided
+UPDATE runs
+SET phase = :phase, is_closing = true, decision = :decision
+WHERE run_id = :run_id AND epoch = :epoch AND state = 'running' AND NOT is_closing
 RETURNING run_id;
 
 -- name: finish_run: Bring a run into a final state; with counts it is closed as well

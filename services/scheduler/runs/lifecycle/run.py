@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from proctor.values.comparison import Decision
 from proctor.values.names.run_labels import RunLabels
 from proctor.values.names.suite_name import versioned_name
 from proctor.values.priority import Priority
@@ -51,6 +52,7 @@ class Run:
     """`is_closed`: finished, its summary stored; only a retry changes it. `total` is 0 until it is planned.
 
     `is_closing`: it is running, everything is recorded, and it only waits for its figures, without a slot.
+    With a `decision` it stopped early: not everything is recorded.
     `phase` is a text for people.
 
     `planned_epoch` is the latest epoch whose shards are stored, 0 while there is none. `suite_version` is
@@ -88,6 +90,12 @@ class Run:
     is_closing: bool = False
     earlier_seconds: float = 0.0
     labels: RunLabels = field(default_factory=RunLabels)
+    decision: Decision | None = None
+
+    @property
+    def needs_no_worker(self) -> bool:
+        """It stopped early and waits for its figures: what workers still have of it is given up."""
+        return self.is_closing and self.decision is not None
 
     @property
     def suite_name(self) -> str:

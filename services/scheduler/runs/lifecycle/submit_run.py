@@ -22,6 +22,12 @@ from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.run_labels import labels_problem, tidy
+from services.scheduler.runs.orders.decided_orders import (
+    accepted,
+    order_of_base,
+    refuse_undecidable,
+    same_runs_for,
+)
 from services.scheduler.runs.orders.errors import CannotComplete, CannotTruncate, Unsupported
 from services.scheduler.runs.orders.order_rules import first_problem
 from services.scheduler.runs.orders.provider_rules import refuse_unfit
@@ -82,9 +88,16 @@ class SubmitRun:
     executes_code: bool = True
 
     async def submit(self, submission: Submission) -> Run:
-        stored = await self.runs.add(await self.prepare(submission), submission.request_id)
+        if submission.order.until_decided and submission.request_id:
+            run_id = same_runs_for(submission.request_id, submission.user)
+            submission = replace(submission, run_id=run_id)
+        run = await self.prepare(submission)
+        base = await self._base(submission, run) if run.order.until_decided else None
+        stored = await self.runs.add(run, submission.request_id, base)
         # After the store: a notice without a row would wake the leader for nothing.
         await self.controls.announce(stored)
+        if base:
+            await self.controls.announce(base)
         return stored
 
     async def prepare(self, submission: Submission) -> Run:
@@ -98,6 +111,9 @@ class SubmitRun:
         order = resolved.order
         pool = self._pool(order)
         # With the form that was asked for: one that the data set's lines decided gets another sentence.
+        if wanted := order.until_decided:
+            refuse_undecidable(order, wanted, resolved.tasks)
+            order = order if wanted.is_base else accepted(order, wanted, submission.run_id)
         _check_form(order, pool, asked_form=submission.order.prompt_form)
         refuse_unfit(order, resolved.tasks, pool, self.allowed_base_urls)
         self._check_judges(submission.run_id, order)
@@ -131,7 +147,20 @@ class SubmitRun:
                 field = f"order.judges[{number}]"
                 raise InvalidParameter(field=field, sentence=error.message) from error
 
+    async def _base(self, submission: Submission, run: Run) -> Run:
+        """The second run of an order until decided."""
+        base_id, order = order_of_base(submission.order, run.order, run.run_id)
+        base = await self.prepare(replace(submission, run_id=base_id, order=order, request_id=""))
+        if base.scoring_method is not run.scoring_method:
+            ways = f"by {run.scoring_method} of {run.order.model}, by {base.scoring_method} of {order.model}"
+            sentence = f"Choices would be scored {ways}. Order a scoring_method that both can."
+            raise InvalidParameter(field="order.scoring_method", sentence=sentence)
+        return base
+
     def _named_in_full(self, order: RunOrder) -> RunOrder:
+        if wanted := order.until_decided:
+            against = full_name(wanted.against_model, self.aliases)
+            order = replace(order, until_decided=replace(wanted, against_model=against))
         return replace(order, model=full_name(order.model, self.aliases), base_url=order.base_url.rstrip("/"))
 
     async def _resolved(self, order: RunOrder) -> _Resolved:

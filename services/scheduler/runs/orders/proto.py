@@ -30,6 +30,9 @@ def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:
     # Submissions of rollouts and imports set them.
     del order.row_rollouts[:]
     order.imported_from = ""
+    if order.HasField("until_decided"):
+        for name in ("against_run_id", "is_base", "seed"):
+            order.until_decided.ClearField(name)
     try:
         read = ORDER.from_proto(order)
     except UnknownNumber as error:

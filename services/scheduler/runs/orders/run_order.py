@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from proctor.values.comparison import UntilDecided
 from proctor.values.generation import GenerationParams
 from proctor.values.names.model_name import provider_of
 from proctor.values.priority import Priority, default_priority
@@ -25,6 +26,7 @@ class RunOrder:
     `parallel` rollouts are in flight. They may set `row_rollouts` too: the rollouts of each row, 0 to
     `rollouts`. Imports set `imported_from`: the tool whose log the run was made of. `judges` judge the
     answers in runs of their own, which are ordered once this one has completed.
+    `until_decided`: the run is one of two that stop once they are decided between.
     """
 
     suite: str
@@ -54,6 +56,7 @@ class RunOrder:
     judge: Judge | None = None
     imported_from: str = ""
     judges: tuple[NamedJudge, ...] = ()
+    until_decided: UntilDecided | None = None
 
     @property
     def benchmark(self) -> str:

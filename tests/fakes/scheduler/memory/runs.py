@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from proctor.values.comparison import Decision
 from proctor.values.priority import Priority
 from proctor.values.run import RunCounts, RunId, RunState
 from proctor.values.usage import TokenUsage
@@ -18,7 +19,7 @@ from services.scheduler.planning.shard import Shard
 from services.scheduler.runs.admission.run_estimate import CompletedRun
 from services.scheduler.runs.admission.run_slots import SlotChanges, assign_slots, slot_of, slot_request_of
 from services.scheduler.runs.lifecycle import errors
-from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunFinish, may_become
+from services.scheduler.runs.lifecycle.run import CLOSING, PlannedTask, Run, RunFinish, may_become
 from services.scheduler.runs.lifecycle.run_labels import LabelChange, labels_problem
 from services.scheduler.runs.reads.run_list import PastUsage, RunCursor, RunFilter, RunPage
 from tests.fakes.scheduler.memory import shards as memory_shards
@@ -53,15 +54,17 @@ class InMemoryRuns:
 
     # RunStore
 
-    async def add(self, run: Run, request_id: str) -> Run:
+    async def add(self, run: Run, request_id: str, base: Run | None = None) -> Run:
+        return [self._add(run, request_id), base and self._add(base, "")][0] or run
+
+    def _add(self, run: Run, request_id: str) -> Run:
         request = (run.user, request_id)
         found = self.runs.get(self.requests.get(request, run.run_id))
         if found is not None:
-            if found.order != run.order:
-                raise errors.RequestIdTaken(
-                    request_id=request_id, run_id=found.run_id, dataset_id=found.order.dataset_id
-                )
-            return found
+            if found.order == run.order:
+                return found
+            of = {"run_id": found.run_id, "dataset_id": found.order.dataset_id}
+            raise errors.RequestIdTaken(request_id=request_id, **of)
         self._check_priority(run)
         self._check_queue(run.user)
         if request_id:
@@ -91,9 +94,7 @@ class InMemoryRuns:
     async def cancel(self, run_id: RunId, author: Author) -> Run | None:
         now = author.at
         run = self.runs.get(run_id)
-        if run is None:
-            return None
-        if run.state is RunState.CANCELLED and run.finished_at == now:
+        if run is None or (run.state is RunState.CANCELLED and run.finished_at == now):
             return run
         if not may_become(run.state, RunState.CANCELLED):
             return None
@@ -257,6 +258,9 @@ class InMemoryRuns:
 
     async def set_phase(self, token: FencingToken, run: Run, phase: str, *, is_closing: bool = False) -> bool:
         return self._change(token, run, phase=phase, is_closing=is_closing)
+
+    async def stop(self, token: FencingToken, run: Run, decision: Decision) -> bool:
+        return self._change(token, run, phase=CLOSING, is_closing=True, decision=decision)
 
     async def delete_shards(self, token: FencingToken, run: Run) -> None:
         self._check(token)

@@ -7,14 +7,13 @@ from services.results.comparison.answer_pairs import (
     PairGroup,
     SampleAnswers,
     label_pairs_of,
-    sample_score,
     score_pairs_of,
     tally_of,
 )
 from services.results.comparison.pair_differences import estimate_if_parsed, metric_difference
 from services.results.scoring.answer_filters import FilterPipeline
 from services.results.scoring.compiled_scoring import Average, CompiledMetric, ScoredMetric
-from services.results.scoring.score import UNREAD, ScoreValue
+from services.results.scoring.score import UNREAD, ScoreValue, sample_score
 from services.results.statistics.columns import Numbers
 from services.results.statistics.paired.difference_estimate import (
     EXACT_MCNEMAR,
@@ -42,7 +41,7 @@ def metric(name: str, pipeline: FilterPipeline = MEAN, average: Average = Averag
 
 
 def test_rollouts_are_averaged() -> None:
-    assert sample_score((1.0, 0.0, 1.0, 1.0), MEAN) == 0.75
+    assert sample_score((1.0, 0.0, 1.0, 1.0)) == 0.75
 
 
 @pytest.mark.parametrize(
@@ -55,7 +54,7 @@ def test_rollouts_are_averaged() -> None:
     ],
 )
 def test_rollouts_vote_as_in_a_summary(votes: list[tuple[float, int]], score: float) -> None:
-    assert sample_score(votes, MAJORITY) == score
+    assert sample_score(votes, is_majority=True) == score
     ballots = np.array([np.nan if vote == UNREAD else vote for _, vote in votes])
     samples: Numbers = np.zeros(len(votes), dtype=np.int64)
     [row] = rows_of_majority(samples, np.arange(len(votes)), ballots)
