@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.junitxml import xml_key
 
 from proctor.stack.supervision.launch import die_with
 from tests.files_together import rank_of, unit_of
@@ -143,6 +144,9 @@ def _run(session: pytest.Session, connection: Connection) -> None:
     for name in _KEEPERS:
         if plugin := plugins.getplugin(name):
             plugins.unregister(plugin)
+    # Written by the first process, at the end of all tests.
+    if report := session.config.stash.get(xml_key, None):
+        report.logfile = os.devnull
     plugins.register(_Reports(session.config, connection))
     # Assertions take their colours from it, so that it is still there.
     session.config.get_terminal_writer()._file = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # written to until this process ends
