@@ -4,12 +4,13 @@ import asyncio
 import hashlib
 import uuid
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import BinaryIO
 
 from proctor.client.errors import Refused
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
+from proctor.values.uploads.column_mapping import ColumnMapping
 from proctor.wire.uploads import upload_messages
 
 # Half of what one message of an upload may hold.
@@ -37,6 +38,7 @@ class Upload:
     request_id: str = ""
     digest: str = ""
     project_id: int = 0
+    mapping: ColumnMapping | None = None
 
     def messages(self) -> AsyncGenerator[dataset_pb2.UploadDatasetRequest]:
         return upload_messages(dataset_pb2.UploadDatasetRequest, self._parts())
@@ -48,6 +50,7 @@ class Upload:
             request_id=self.request_id or str(uuid.uuid4()),
             digest=self.digest,
             project_id=self.project_id,
+            mapping=dataset_pb2.ColumnMapping(**asdict(self.mapping)) if self.mapping else None,
         )
         sent = 0
         while content := await asyncio.to_thread(_read, self):
@@ -79,8 +82,8 @@ async def upload_once(
 
 
 def _digest(upload: Upload) -> str:
-    """SHA-256 of the content, which is rewound afterwards."""
-    digest, read = hashlib.sha256(), 0
+    """SHA-256 of the mapping and the content, which is rewound afterwards."""
+    digest, read = hashlib.sha256(upload.mapping.line() if upload.mapping else b""), 0
     while content := _read(upload):
         digest.update(content)
         read += len(content)

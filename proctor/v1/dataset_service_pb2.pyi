@@ -34,6 +34,8 @@ class _DatasetFormatEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Dataset
     """Comma-separated values with a header of the same names."""
     DATASET_FORMAT_PARQUET: _DatasetFormat.ValueType  # 3
     """Apache Parquet with columns of the same names."""
+    DATASET_FORMAT_TSV: _DatasetFormat.ValueType  # 4
+    """Tab-separated values with a header of the same names; a quote is a character like any other."""
 
 class DatasetFormat(_DatasetFormat, metaclass=_DatasetFormatEnumTypeWrapper):
     """Format of a file."""
@@ -46,7 +48,41 @@ DATASET_FORMAT_CSV: DatasetFormat.ValueType  # 2
 """Comma-separated values with a header of the same names."""
 DATASET_FORMAT_PARQUET: DatasetFormat.ValueType  # 3
 """Apache Parquet with columns of the same names."""
+DATASET_FORMAT_TSV: DatasetFormat.ValueType  # 4
+"""Tab-separated values with a header of the same names; a quote is a character like any other."""
 Global___DatasetFormat: _TypeAlias = DatasetFormat  # noqa: Y015
+
+@_typing.final
+class ColumnMapping(_message.Message):
+    """How columns with names of their own become the fields of rows. `column.part` is a part of an object, `column.0` an item
+    of a list. Columns that it does not name become metadata.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROMPT_FIELD_NUMBER: _builtins.int
+    TARGET_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    prompt: _builtins.str
+    """Prompt of a row, with {{column}} for each column that it shows; at least one."""
+    target: _builtins.str
+    """Column with the target; empty: rows have none."""
+    id: _builtins.str
+    """Column with the id; empty: rows are numbered."""
+    def __init__(
+        self,
+        *,
+        prompt: _builtins.str = ...,
+        target: _builtins.str = ...,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "prompt", b"prompt", "target", b"target"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ColumnMapping: _TypeAlias = ColumnMapping  # noqa: Y015
 
 @_typing.final
 class DatasetHeader(_message.Message):
@@ -60,6 +96,7 @@ class DatasetHeader(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
     PROJECT_ID_FIELD_NUMBER: _builtins.int
+    MAPPING_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the file, 1 to 255 characters; need not be unique."""
     user: _builtins.str
@@ -76,6 +113,12 @@ class DatasetHeader(_message.Message):
     """
     project_id: _builtins.int
     """Project whose storage it counts towards; 0 means none."""
+    @_builtins.property
+    def mapping(self) -> Global___ColumnMapping:
+        """Mapping of the columns; unset for a file of the usual fields. The digest of a mapped file begins with the mapping, as a
+        line of JSON with the fields prompt, target and id.
+        """
+
     def __init__(
         self,
         *,
@@ -85,10 +128,11 @@ class DatasetHeader(_message.Message):
         request_id: _builtins.str = ...,
         digest: _builtins.str = ...,
         project_id: _builtins.int = ...,
+        mapping: Global___ColumnMapping | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["mapping", b"mapping"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "format", b"format", "name", b"name", "project_id", b"project_id", "request_id", b"request_id", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "format", b"format", "mapping", b"mapping", "name", b"name", "project_id", b"project_id", "request_id", b"request_id", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -428,6 +472,96 @@ class ListDatasetsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListDatasetsResponse: _TypeAlias = ListDatasetsResponse  # noqa: Y015
+
+@_typing.final
+class PreviewUploadRequest(_message.Message):
+    """Request of PreviewUpload."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    FORMAT_FIELD_NUMBER: _builtins.int
+    BEGINNING_FIELD_NUMBER: _builtins.int
+    IS_WHOLE_FIELD_NUMBER: _builtins.int
+    MAPPING_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name of the file, by which its format is detected."""
+    format: Global___DatasetFormat.ValueType
+    """Format before compression."""
+    beginning: _builtins.bytes
+    """How the file begins, at most 1 MiB."""
+    is_whole: _builtins.bool
+    """Whether `beginning` is all of the file; its last line is left out otherwise."""
+    @_builtins.property
+    def mapping(self) -> Global___ColumnMapping:
+        """Mapping to apply; unset: the usual fields, or the mapping that is proposed."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        format: Global___DatasetFormat.ValueType = ...,
+        beginning: _builtins.bytes = ...,
+        is_whole: _builtins.bool = ...,
+        mapping: Global___ColumnMapping | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["mapping", b"mapping"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["beginning", b"beginning", "format", b"format", "is_whole", b"is_whole", "mapping", b"mapping", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviewUploadRequest: _TypeAlias = PreviewUploadRequest  # noqa: Y015
+
+@_typing.final
+class PreviewUploadResponse(_message.Message):
+    """Response of PreviewUpload."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FORMAT_FIELD_NUMBER: _builtins.int
+    COLUMNS_FIELD_NUMBER: _builtins.int
+    MAPPING_FIELD_NUMBER: _builtins.int
+    IS_PROPOSED_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    FAULTS_FIELD_NUMBER: _builtins.int
+    format: Global___DatasetFormat.ValueType
+    """Format that was given or detected."""
+    is_proposed: _builtins.bool
+    """Whether the mapping was proposed: an upload applies it only if it is given there."""
+    @_builtins.property
+    def columns(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Columns of the first rows."""
+
+    @_builtins.property
+    def mapping(self) -> Global___ColumnMapping:
+        """The mapping that was applied; unset for columns that need none, or where none can be proposed."""
+
+    @_builtins.property
+    def rows(self) -> _containers.RepeatedCompositeFieldContainer[Global___DatasetRow]:
+        """The first rows, at most 5."""
+
+    @_builtins.property
+    def faults(self) -> _containers.RepeatedCompositeFieldContainer[Global___DatasetFault]:
+        """Faults in these rows, or of the file."""
+
+    def __init__(
+        self,
+        *,
+        format: Global___DatasetFormat.ValueType = ...,
+        columns: _abc.Iterable[_builtins.str] | None = ...,
+        mapping: Global___ColumnMapping | None = ...,
+        is_proposed: _builtins.bool = ...,
+        rows: _abc.Iterable[Global___DatasetRow] | None = ...,
+        faults: _abc.Iterable[Global___DatasetFault] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["mapping", b"mapping"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "faults", b"faults", "format", b"format", "is_proposed", b"is_proposed", "mapping", b"mapping", "rows", b"rows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviewUploadResponse: _TypeAlias = PreviewUploadResponse  # noqa: Y015
 
 @_typing.final
 class PreviewDatasetRequest(_message.Message):

@@ -55,6 +55,11 @@ class DatasetServiceStub:
                 request_serializer=proctor_dot_v1_dot_dataset__service__pb2.PreviewDatasetRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_dataset__service__pb2.PreviewDatasetResponse.FromString,
                 _registered_method=True)
+        self.PreviewUpload = channel.unary_unary(
+                '/proctor.v1.DatasetService/PreviewUpload',
+                request_serializer=proctor_dot_v1_dot_dataset__service__pb2.PreviewUploadRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_dataset__service__pb2.PreviewUploadResponse.FromString,
+                _registered_method=True)
         self.DeleteDataset = channel.unary_unary(
                 '/proctor.v1.DatasetService/DeleteDataset',
                 request_serializer=proctor_dot_v1_dot_dataset__service__pb2.DeleteDatasetRequest.SerializeToString,
@@ -94,6 +99,14 @@ class DatasetServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PreviewUpload(self, request, context):
+        """Returns the first rows of a file as its upload would store them, and stores nothing. Columns with names of their own
+        need a mapping: one is proposed by the usual names.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteDataset(self, request, context):
         """Deletes a data set, and its content unless another data set or a file has the same content. Fails while a run uses it.
         """
@@ -123,6 +136,11 @@ def add_DatasetServiceServicer_to_server(servicer, server):
                     servicer.PreviewDataset,
                     request_deserializer=proctor_dot_v1_dot_dataset__service__pb2.PreviewDatasetRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_dataset__service__pb2.PreviewDatasetResponse.SerializeToString,
+            ),
+            'PreviewUpload': grpc.unary_unary_rpc_method_handler(
+                    servicer.PreviewUpload,
+                    request_deserializer=proctor_dot_v1_dot_dataset__service__pb2.PreviewUploadRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_dataset__service__pb2.PreviewUploadResponse.SerializeToString,
             ),
             'DeleteDataset': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteDataset,
@@ -239,6 +257,33 @@ class DatasetService:
             '/proctor.v1.DatasetService/PreviewDataset',
             proctor_dot_v1_dot_dataset__service__pb2.PreviewDatasetRequest.SerializeToString,
             proctor_dot_v1_dot_dataset__service__pb2.PreviewDatasetResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PreviewUpload(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.DatasetService/PreviewUpload',
+            proctor_dot_v1_dot_dataset__service__pb2.PreviewUploadRequest.SerializeToString,
+            proctor_dot_v1_dot_dataset__service__pb2.PreviewUploadResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -41,6 +41,10 @@ class DatasetServiceStub:
     """Lists data sets, newest first, by keyset pages."""
     PreviewDataset: _grpc.UnaryUnaryMultiCallable[_dataset_service_pb2.PreviewDatasetRequest, _dataset_service_pb2.PreviewDatasetResponse]
     """Returns rows as they would be sent to a model."""
+    PreviewUpload: _grpc.UnaryUnaryMultiCallable[_dataset_service_pb2.PreviewUploadRequest, _dataset_service_pb2.PreviewUploadResponse]
+    """Returns the first rows of a file as its upload would store them, and stores nothing. Columns with names of their own
+    need a mapping: one is proposed by the usual names.
+    """
     DeleteDataset: _grpc.UnaryUnaryMultiCallable[_dataset_service_pb2.DeleteDatasetRequest, _dataset_service_pb2.DeleteDatasetResponse]
     """Deletes a data set, and its content unless another data set or a file has the same content. Fails while a run uses it."""
 
@@ -57,6 +61,10 @@ class DatasetServiceAsyncStub(DatasetServiceStub):
     """Lists data sets, newest first, by keyset pages."""
     PreviewDataset: _aio.UnaryUnaryMultiCallable[_dataset_service_pb2.PreviewDatasetRequest, _dataset_service_pb2.PreviewDatasetResponse]  # type: ignore[assignment]
     """Returns rows as they would be sent to a model."""
+    PreviewUpload: _aio.UnaryUnaryMultiCallable[_dataset_service_pb2.PreviewUploadRequest, _dataset_service_pb2.PreviewUploadResponse]  # type: ignore[assignment]
+    """Returns the first rows of a file as its upload would store them, and stores nothing. Columns with names of their own
+    need a mapping: one is proposed by the usual names.
+    """
     DeleteDataset: _aio.UnaryUnaryMultiCallable[_dataset_service_pb2.DeleteDatasetRequest, _dataset_service_pb2.DeleteDatasetResponse]  # type: ignore[assignment]
     """Deletes a data set, and its content unless another data set or a file has the same content. Fails while a run uses it."""
 
@@ -94,6 +102,16 @@ class DatasetServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_dataset_service_pb2.PreviewDatasetResponse, _abc.Awaitable[_dataset_service_pb2.PreviewDatasetResponse]]:
         """Returns rows as they would be sent to a model."""
+
+    @_abc_1.abstractmethod
+    def PreviewUpload(
+        self,
+        request: _dataset_service_pb2.PreviewUploadRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_dataset_service_pb2.PreviewUploadResponse, _abc.Awaitable[_dataset_service_pb2.PreviewUploadResponse]]:
+        """Returns the first rows of a file as its upload would store them, and stores nothing. Columns with names of their own
+        need a mapping: one is proposed by the usual names.
+        """
 
     @_abc_1.abstractmethod
     def DeleteDataset(

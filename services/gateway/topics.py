@@ -28,6 +28,7 @@ from services.gateway.http.paths import (
     ROLLOUTS,
     SUITE_PAGES,
     SUITES,
+    UPLOAD_PREVIEWS,
     UPLOADS,
 )
 from services.gateway.pages.asset_files import Assets
@@ -136,6 +137,8 @@ def _body_limit(settings: GatewaySettings) -> BodyLimit:
         ROLLOUT_TASKS: settings.max_tasks_body_bytes,
         **dict.fromkeys(SUITE_PAGES, settings.max_suite_body_bytes),
         UPLOADS: settings.max_dataset_body_bytes,
+        # Only the beginning is read.
+        UPLOAD_PREVIEWS: settings.max_dataset_body_bytes,
         DATASETS_PAGE: settings.max_dataset_body_bytes,
         FILES: settings.max_batch_file_body_bytes,
         IMPORTS: settings.max_dataset_body_bytes,
@@ -144,5 +147,5 @@ def _body_limit(settings: GatewaySettings) -> BodyLimit:
     return BodyLimit(
         max_bytes=settings.max_body_bytes,
         by_path=by_path,
-        streamed=(UPLOADS, DATASETS_PAGE, FILES, ROLLOUT_TASKS, IMPORTS),
+        streamed=(UPLOADS, UPLOAD_PREVIEWS, DATASETS_PAGE, FILES, ROLLOUT_TASKS, IMPORTS),
     )

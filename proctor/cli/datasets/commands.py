@@ -1,7 +1,5 @@
 """`proctor datasets`: upload, list, show and delete data sets."""
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +8,21 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.text import Text
 
+from proctor.cli.datasets.preview import (
+    IdOption,
+    PromptOption,
+    TargetOption,
+    mapping_of,
+    preview_file,
+    print_preview,
+)
+from proctor.cli.datasets.rows import print_rows
 from proctor.cli.datasets.upload import LocalFile, report_faults, upload_file
 from proctor.cli.gateway import Session, command_group
 from proctor.cli.options import PageOption, StorageProject
 from proctor.cli.program import program_name
 from proctor.cli.render.table import Cell, Column, date_and_time, numbers, table, two_lines
-from proctor.cli.render.terminal import quoted, say, write_verbatim
+from proctor.cli.render.terminal import say
 from proctor.cli.render.words import document, option_value
 from proctor.client.errors import NotFound
 from proctor.exit_codes import ExitCode
@@ -40,19 +47,30 @@ async def datasets(session: Session) -> None:
 async def upload(
     session: Session,
     *,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSONL, CSV or Parquet; gzip and zstd too.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="JSONL, CSV, TSV or Parquet; gzip and zstd too.")
+    ],
     name: Annotated[str, typer.Option(help="Name of the data set; default: that of the file.")] = "",
     form: Annotated[
         str,
         typer.Option(
-            "--format", metavar="NAME", help="jsonl, csv or parquet; default: by the file's name and content."
+            "--format",
+            metavar="NAME",
+            help="jsonl, csv, tsv or parquet; default: by the file's name and content.",
         ),
     ] = "",
+    prompt: PromptOption = "",
+    target: TargetOption = "",
+    row_id: IdOption = "",
     project: StorageProject = 0,
 ) -> ExitCode:
-    """Upload a file of prompts. Every faulty line is reported, and nothing of a refused file is stored."""
+    """Upload a file of prompts. Every faulty line is reported, and nothing of a refused file is stored.
+
+    Columns with names of their own are mapped: --prompt '{{question}}' --target answer.
+    """
     chosen = option_value(dataset_pb2.DatasetFormat, form, "--format")
-    local = LocalFile(file, name or file.name, chosen, project_id=project)
+    mapping = mapping_of(prompt, target, row_id)
+    local = LocalFile(file, name or file.name, chosen, project_id=project, mapping=mapping)
     uploaded = await upload_file(session.client, local, session.terminal.err)
     if not uploaded.HasField("dataset"):
         report_faults(session.terminal, local.name, uploaded)
@@ -63,6 +81,23 @@ async def upload(
         say(session.terminal.out, f"  {program_name()} datasets show {dataset_id}", style="dim")
         say(session.terminal.out, f"  {program_name()} run --dataset {dataset_id} --model …", style="dim")
     return ExitCode.OK
+
+
+async def preview(
+    session: Session,
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSONL, CSV or TSV; gzip and zstd too.")],
+    prompt: PromptOption = "",
+    target: TargetOption = "",
+    row_id: IdOption = "",
+) -> ExitCode:
+    """Show the first five rows of a file as an upload would store them, and a mapping of its columns.
+
+    Nothing is stored.
+    """
+    shown = await preview_file(session.client, file, mapping_of(prompt, target, row_id))
+    session.terminal.show(shown, lambda console, each: print_preview(console, file, each))
+    return ExitCode.REFUSED if shown.faults else ExitCode.OK
 
 
 async def list_datasets(
@@ -112,7 +147,10 @@ async def delete(session: Session, *, dataset_id: DatasetIdArgument) -> None:
 
 
 def datasets_group() -> typer.Typer:
-    return command_group({"upload": upload, "show": show, "delete": delete, "list": list_datasets}, datasets)
+    return command_group(
+        {"upload": upload, "preview": preview, "show": show, "delete": delete, "list": list_datasets},
+        datasets,
+    )
 
 
 def print_datasets(console: Console, found: dataset_pb2.ListDatasetsResponse) -> None:
@@ -137,16 +175,6 @@ def print_dataset(console: Console, dataset: dataset_pb2.Dataset) -> None:
         f"for {', '.join(dataset.models)}" if dataset.models else "",
     ]
     say(console, " · ".join(fact for fact in facts if fact), style="dim")
-
-
-def print_rows(console: Console, rows: Sequence[dataset_pb2.DatasetRow]) -> None:
-    for row in rows:
-        console.rule(f"row {row.doc_id} · {row.row_id}", align="left", style="dim")
-        write_verbatim(console, json.dumps(json.loads(row.body_json), indent=2, ensure_ascii=False))
-        if row.HasField("target"):
-            say(console, Text.assemble(("target: ", "bold"), quoted(row.target)))
-        if row.metadata_json:
-            say(console, Text.assemble(("metadata: ", "bold"), row.metadata_json))
 
 
 def _cells(dataset: dataset_pb2.Dataset) -> tuple[Cell, ...]:

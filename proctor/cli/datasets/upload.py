@@ -19,6 +19,7 @@ from proctor.client.datasets import Upload
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.values.uploads.column_mapping import ColumnMapping
 
 _ID = re.compile(r"(ds_[0-9a-f]{32}|file-[0-9A-Za-z]+)")
 
@@ -32,6 +33,7 @@ class LocalFile:
     format: dataset_pb2.DatasetFormat.ValueType = dataset_pb2.DATASET_FORMAT_UNSPECIFIED
     is_reused: bool = False
     project_id: int = 0
+    mapping: ColumnMapping | None = None
 
 
 async def upload_file(
@@ -41,7 +43,13 @@ async def upload_file(
         size = _size(content)
         with _upload_bar(console, size) as bar:
             upload = Upload(
-                content, file.name, file.format, bar.on_sent, bar.on_read, project_id=file.project_id
+                content,
+                file.name,
+                file.format,
+                bar.on_sent,
+                bar.on_read,
+                project_id=file.project_id,
+                mapping=file.mapping,
             )
             # A pipe can be read only once.
             if file.is_reused and size is not None:

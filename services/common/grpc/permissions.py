@@ -73,6 +73,8 @@ METHODS: Mapping[str, Permission] = {
     "GetDataset": _READ,
     "ListDatasets": _READ,
     "PreviewDataset": _READ,
+    # It shows the caller's own bytes, and stores nothing.
+    "PreviewUpload": _READ,
     "DeleteDataset": _OWNER,
     "UploadFile": _CHANGE,
     "GetFile": _READ,

@@ -28,6 +28,7 @@ from services.gateway.http.paths import (
     ROLLOUTS,
     STORAGE,
     SUITES,
+    UPLOAD_PREVIEWS,
     UPLOADS,
 )
 
@@ -101,6 +102,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/datasets/runs/socket"): "ListRuns",
     ("GET", "/datasets/{dataset_id}"): "GetDataset",
     ("GET", "/datasets/{dataset_id}/socket"): "ListRuns",
+    ("POST", "/datasets/preview"): "PreviewUpload",
     ("POST", "/datasets/{dataset_id}/delete"): "DeleteDataset",
     ("GET", "/imports"): "ListRuns",
     ("POST", "/imports"): "ImportRun",
@@ -175,6 +177,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/admin/models"): "ListModels",
     ("GET", DATASETS): "ListDatasets",
     ("POST", UPLOADS): "UploadDataset",
+    ("POST", UPLOAD_PREVIEWS): "PreviewUpload",
     ("GET", f"{DATASETS}/{{dataset_id}}"): "GetDataset",
     ("GET", f"{DATASETS}/{{dataset_id}}/preview"): "PreviewDataset",
     ("DELETE", f"{DATASETS}/{{dataset_id}}"): "DeleteDataset",

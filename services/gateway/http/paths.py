@@ -17,6 +17,7 @@ KEYS = "/api/v1/keys"
 ADMIN = "/admin"
 DATASETS = f"{ADMIN}/datasets"
 UPLOADS = f"{DATASETS}/upload"
+UPLOAD_PREVIEWS = f"{UPLOADS}/preview"
 # Pages whose forms upload.
 DATASETS_PAGE = "/datasets"
 SUITE_PAGES = ("/suites", "/suites/check")

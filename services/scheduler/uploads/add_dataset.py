@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
+from proctor.values.uploads.column_mapping import mapping_problem
 from services.common.checked_fields import refuse
 from services.common.clock import Clock
 from services.common.errors import InvalidParameter
@@ -56,6 +57,7 @@ class AddDataset:
         Raises `UploadRequestTaken`, `TooManyUploads`, `StorageQuotaExceeded`.
         """
         check_header(header.name, header.user, header.project_id)
+        refuse(mapping_problem(header.mapping), of="header")
         known = None
         if header.request_id:
             known = await self.datasets.find_by_request(header.request_id, header.user)

@@ -8,6 +8,7 @@ from typing import NewType
 import orjson
 
 from proctor.values.contract_enum import ContractEnum
+from proctor.values.uploads.column_mapping import ColumnMapping
 from services.scheduler.uploads.quotas.storage_use import StorageUse
 
 DatasetId = NewType("DatasetId", str)
@@ -21,13 +22,14 @@ class DatasetFormat(ContractEnum):
     JSONL = "jsonl", 1
     CSV = "csv", 2
     PARQUET = "parquet", 3
+    TSV = "tsv", 4
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetHeader:
     """Header of an upload. `format` None means detected from name and first bytes.
 
-    `digest` is the SHA-256 of the bytes, "" if the client did not send it.
+    `digest` is the SHA-256 of the mapping and the bytes, "" if the client did not send it.
     """
 
     name: str
@@ -36,6 +38,7 @@ class DatasetHeader:
     request_id: str = ""
     digest: str = ""
     project_id: int = 0
+    mapping: ColumnMapping | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,11 @@ from services.scheduler.uploads.proto import (
     file_to_proto,
     header_from_proto,
     open_upload,
+    preview_from_proto,
+    previewed_to_proto,
     row_to_proto,
 )
+from services.scheduler.uploads.show_beginning import ShowBeginning
 from services.scheduler.uploads.show_uploads import ShowDataset, ShowFile
 from services.scheduler.uploads.stored_file import FileId, FileList, FilePurpose
 
@@ -53,6 +56,7 @@ class GrpcDatasetApi(dataset_grpc.DatasetServiceServicer):
 
     add: AddDataset
     show_dataset: ShowDataset
+    show_beginning: ShowBeginning
     delete: DeleteDataset
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -94,6 +98,13 @@ class GrpcDatasetApi(dataset_grpc.DatasetServiceServicer):
             dataset_id, request.first_doc_id, request.row_count or DEFAULT_ROWS
         )
         return dataset_pb2.PreviewDatasetResponse(rows=[row_to_proto(row) for row in rows])
+
+    async def PreviewUpload(
+        self, request: dataset_pb2.PreviewUploadRequest, context: RpcContext
+    ) -> dataset_pb2.PreviewUploadResponse:
+        user = caller_of(context.invocation_metadata()).name
+        shown = await self.show_beginning.show(user, preview_from_proto(request), request.beginning)
+        return previewed_to_proto(shown)
 
     async def DeleteDataset(
         self, request: dataset_pb2.DeleteDatasetRequest, context: RpcContext

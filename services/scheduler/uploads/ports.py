@@ -1,6 +1,6 @@
 """Ports of uploads: the object store, and the stores of data sets and of files."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -52,6 +52,16 @@ class Objects(Protocol):
     """The part of the object store that a check needs."""
 
     def put(self, key: str, chunks: Sequence[bytes]) -> None: ...
+
+
+class Columns(Protocol):
+    """What is asked of the columns of a table, and the value of a row."""
+
+    def check(self, names: Sequence[str]) -> None:
+        """Raises `BrokenFile`."""
+        ...
+
+    def value(self, cells: Mapping[str, object]) -> object: ...
 
 
 class RunningCheck(Protocol):

@@ -8,6 +8,7 @@ from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.v1 import import_service_pb2 as import_pb2
 from proctor.v1 import rollout_service_pb2
 from proctor.values.names.user import LOCAL_USER
+from proctor.values.uploads.column_mapping import ColumnMapping
 from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from proctor.wire.uploads import MAX_CHUNK_BYTES
@@ -15,6 +16,7 @@ from services.common.errors import InvalidPageToken, InvalidParameter
 from services.common.requests.page_tokens import list_token, read_list_token
 from services.common.requests.request_fields import checked_request_id
 from services.scheduler.uploads.add_dataset import AddedDataset
+from services.scheduler.uploads.checking.preview_file import PreviewCheck, PreviewedFile
 from services.scheduler.uploads.dataset import (
     Dataset,
     DatasetCursor,
@@ -23,6 +25,7 @@ from services.scheduler.uploads.dataset import (
     DatasetId,
     DatasetRow,
     is_dataset_id,
+    row_from_line,
 )
 from services.scheduler.uploads.errors import DatasetNotFound, FileNotFound, UploadCutOff
 from services.scheduler.uploads.faults import DatasetFault
@@ -41,6 +44,15 @@ UploadMessage = TypeVar(
 )
 
 
+MAPPING = Codec(ColumnMapping, dataset_pb2.ColumnMapping)
+
+
+def mapping_from_proto(
+    message: dataset_pb2.DatasetHeader | dataset_pb2.PreviewUploadRequest,
+) -> ColumnMapping | None:
+    return MAPPING.from_proto(message.mapping) if message.HasField("mapping") else None
+
+
 def header_from_proto(message: dataset_pb2.DatasetHeader) -> DatasetHeader:
     return DatasetHeader(
         name=message.name,
@@ -49,6 +61,7 @@ def header_from_proto(message: dataset_pb2.DatasetHeader) -> DatasetHeader:
         request_id=checked_request_id(message.request_id),
         digest=message.digest,
         project_id=message.project_id,
+        mapping=mapping_from_proto(message),
     )
 
 
@@ -64,6 +77,26 @@ def added_to_proto(added: AddedDataset) -> dataset_pb2.UploadDatasetResponse:
         return dataset_pb2.UploadDatasetResponse(dataset=dataset_to_proto(added.dataset))
     return dataset_pb2.UploadDatasetResponse(
         faults=[FAULT.to_proto(fault) for fault in added.faults], fault_count=added.fault_count
+    )
+
+
+def preview_from_proto(message: dataset_pb2.PreviewUploadRequest) -> PreviewCheck:
+    return PreviewCheck(
+        name=message.name,
+        format=member_of(DatasetFormat, message.format),
+        mapping=mapping_from_proto(message),
+        is_whole=message.is_whole,
+    )
+
+
+def previewed_to_proto(shown: PreviewedFile) -> dataset_pb2.PreviewUploadResponse:
+    return dataset_pb2.PreviewUploadResponse(
+        format=number_of(shown.format),
+        columns=shown.columns,
+        mapping=MAPPING.to_proto(shown.mapping) if shown.mapping else None,
+        is_proposed=shown.is_proposed,
+        rows=[row_to_proto(row_from_line(number, line)) for number, line in enumerate(shown.rows)],
+        faults=[FAULT.to_proto(fault) for fault in shown.faults],
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
+from services.common.clock import Clock
 from services.common.grpc.server import Registration
 from services.scheduler.postgres import Connections
 from services.scheduler.settings import SchedulerSettings
@@ -19,6 +20,7 @@ from services.scheduler.uploads.processes.checking import start_check
 from services.scheduler.uploads.processes.upload_checks import PROGRAM
 from services.scheduler.uploads.quotas import grpc_api as quotas_grpc_api
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
+from services.scheduler.uploads.show_beginning import ShowBeginning
 from services.scheduler.uploads.show_uploads import ShowDataset, ShowFile
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.storage.store_parts import LoadRows
@@ -57,16 +59,9 @@ def make_uploads(
     uploads = Uploads(limits=_upload_limits(settings), start_check=start_check)
     delete_file = DeleteFile(files=files, objects=objects, clock=clock)
     dataset_api = grpc_api.GrpcDatasetApi(
-        add=AddDataset(
-            program=PROGRAM,
-            limits=_dataset_limits(settings),
-            datasets=datasets,
-            objects=objects,
-            clock=clock,
-            uploads=uploads,
-            storage=storage,
-        ),
+        add=_make_adding(settings, datasets, objects, uploads, storage=storage, clock=clock),
         show_dataset=ShowDataset(datasets=datasets.reading(reads), load_rows=LoadRows(objects=objects)),
+        show_beginning=ShowBeginning(program=PROGRAM, objects=objects, uploads=uploads),
         delete=DeleteDataset(datasets=datasets, objects=objects, clock=clock),
     )
     file_api = grpc_api.GrpcFileApi(
@@ -91,6 +86,26 @@ def make_uploads(
         apis=_apis(dataset_api, file_api, storage.reading(reads)),
         collect_objects=_make_collector(settings, connections, datasets, objects),
         delete_file=delete_file,
+    )
+
+
+def _make_adding(
+    settings: SchedulerSettings,
+    datasets: PostgresDatasets,
+    objects: ObstoreObjects,
+    uploads: Uploads,
+    *,
+    storage: PostgresStorage,
+    clock: Clock,
+) -> AddDataset:
+    return AddDataset(
+        program=PROGRAM,
+        limits=_dataset_limits(settings),
+        datasets=datasets,
+        objects=objects,
+        clock=clock,
+        uploads=uploads,
+        storage=storage,
     )
 
 

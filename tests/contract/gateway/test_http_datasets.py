@@ -117,8 +117,11 @@ async def test_every_fault_is_named_with_line_and_field(
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        (raw_form(part("data")), "it has a field 'data'; file is the only one"),
-        (raw_form(part(), part("purpose", b"batch")), "it has a field 'purpose'; file is the only one"),
+        (raw_form(part("data")), "it has a field 'data'; prompt, target, id and file are the only ones"),
+        (
+            raw_form(part(), part("purpose", b"batch")),
+            "it has a field 'purpose'; prompt, target, id and file are the only ones",
+        ),
         (raw_form(part(), part()), "it has more than one file"),
         (raw_form(), "it has no field file"),
         (raw_form(part(), end=b""), "it ends before its last boundary"),

@@ -56,6 +56,7 @@ PROMISED = {
     "/admin/models",
     "/admin/datasets",
     "/admin/datasets/upload",
+    "/admin/datasets/upload/preview",
     "/admin/datasets/{dataset_id}",
     "/admin/datasets/{dataset_id}/preview",
     "/admin/benchmarks",
@@ -133,6 +134,7 @@ async def described(harness: GatewayHarness) -> dict[str, dict[str, dict[str, An
 
 # A repeated call changes nothing: they change what is there, compute, or store a content under its digest.
 REPEATABLE = {
+    "/admin/datasets/upload/preview",
     *(
         f"/api/v1/benchmarking/{change}/{{job_id}}"
         for change in ("annotations", "cancel", "pause", "resume", "retry", "reclose", "rescore")

@@ -4,6 +4,7 @@
 
 import asyncio
 import hashlib
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -141,6 +142,20 @@ class FakeDatasets(dataset_grpc.DatasetServiceServicer):
         last = request.first_doc_id + (request.row_count or 10)
         return dataset_pb2.PreviewDatasetResponse(
             rows=self.rows[request.dataset_id][request.first_doc_id : last]
+        )
+
+    async def PreviewUpload(
+        self, request: dataset_pb2.PreviewUploadRequest, context: Any
+    ) -> dataset_pb2.PreviewUploadResponse:
+        """Proposes the same mapping for each file, whose first line is its one row."""
+        first = request.beginning.partition(b"\n")[0].decode()
+        mapping = dataset_pb2.ColumnMapping(prompt="{{question}}", target="answer")
+        return dataset_pb2.PreviewUploadResponse(
+            format=dataset_pb2.DATASET_FORMAT_CSV,
+            columns=["question", "answer"],
+            mapping=request.mapping if request.HasField("mapping") else mapping,
+            is_proposed=not request.HasField("mapping"),
+            rows=[dataset_pb2.DatasetRow(row_id="0", body_json=json.dumps({"prompt": first}))],
         )
 
     async def DeleteDataset(

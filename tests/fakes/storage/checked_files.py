@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from proctor.values.uploads.column_mapping import ColumnMapping
 from services.scheduler.uploads.add_dataset import content_of
 from services.scheduler.uploads.checking.check_file import CheckedFile, CheckFile, SizeLimits
 from services.scheduler.uploads.dataset import DatasetFormat, DatasetHeader, DatasetRow
-from services.scheduler.uploads.processes.upload_checks import DATASET_READERS
+from services.scheduler.uploads.processes.upload_checks import readers
 from services.scheduler.uploads.storage.store_parts import LoadRows
 from tests.fakes.storage.memory_objects import MemoryObjects
 
@@ -41,10 +42,12 @@ class CheckedFiles:
         name: str = "rows.jsonl",
         form: DatasetFormat | None = None,
         piece_bytes: int = 2**16,
+        *,
+        mapping: ColumnMapping | None = None,
     ) -> CheckedFile:
         chunks = (content[start : start + piece_bytes] for start in range(0, len(content), piece_bytes))
-        checking = CheckFile(DATASET_READERS, self.objects, self.limits)
-        return checking.check(DatasetHeader(name, "ann", form), chunks, PREFIX)
+        checking = CheckFile(readers(mapping), self.objects, self.limits)
+        return checking.check(DatasetHeader(name, "ann", form, mapping=mapping), chunks, PREFIX)
 
     def rows(self, checked: CheckedFile, first_doc_id: int = 0) -> list[DatasetRow]:
         assert checked.facts is not None, checked.faults

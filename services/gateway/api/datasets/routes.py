@@ -11,28 +11,42 @@ from starlette.requests import Request
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
+from proctor.values.uploads.column_mapping import MAX_COLUMN_CHARACTERS, MAX_PROMPT_CHARACTERS
 from proctor.wire.enums import value_of
-from services.gateway.api.datasets.upload import upload_requests
+from services.gateway.api.datasets.upload import beginning_of, upload_requests
 from services.gateway.auth.identity import User
 from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.errors import DatasetFault, DatasetRefused
 from services.gateway.http.parameters import JSON_INT_MAX, Cursor, ProjectQuery, Text
-from services.gateway.http.paths import DATASETS, UPLOADS
+from services.gateway.http.paths import DATASETS, UPLOAD_PREVIEWS, UPLOADS
 from services.gateway.http.presentation import Done, json_value, present
 from services.gateway.http.problem import problems
 
 R = TypeVar("R", bound="DatasetRowShown")
 
-DatasetFormatName = Literal["jsonl", "csv", "parquet"]
-_CONTENT = {"type": "string", "format": "binary", "description": "JSONL, CSV or Parquet; gzip and zstd too"}
+DatasetFormatName = Literal["jsonl", "csv", "tsv", "parquet"]
+_CONTENT = {
+    "type": "string",
+    "format": "binary",
+    "description": "JSONL, CSV, TSV or Parquet; gzip and zstd too",
+}
+_MAPPING = {
+    "prompt": {"type": "string", "description": "Prompt of a row, with {{column}}; before the file"},
+    "target": {"type": "string", "description": "Column with the target; before the file"},
+    "id": {"type": "string", "description": "Column with the id; before the file"},
+}
 # FastAPI cannot derive the description of a streamed body.
 _BODY = {
     "requestBody": {
         "required": True,
         "content": {
             "multipart/form-data": {
-                "schema": {"type": "object", "required": ["file"], "properties": {"file": _CONTENT}}
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {**_MAPPING, "file": _CONTENT},
+                }
             },
             "application/octet-stream": {
                 "schema": _CONTENT | {"description": "The file itself, with ?name="}
@@ -117,15 +131,34 @@ class UploadParameters:
         Query(alias="format", description="Detected from the name and the content if unset"),
     ] = None
     project_id: ProjectQuery = 0
+    prompt: Annotated[
+        Text,
+        Query(
+            max_length=MAX_PROMPT_CHARACTERS,
+            description="Prompt of a row, with {{column}} for each column that it shows",
+        ),
+    ] = ""
+    target: Annotated[Text, Query(max_length=MAX_COLUMN_CHARACTERS, description="Column with the target")] = (
+        ""
+    )
+    row_id: Annotated[
+        Text, Query(alias="id", max_length=MAX_COLUMN_CHARACTERS, description="Column with the id")
+    ] = ""
 
     def to_proto(self, user: str, request_id: str) -> dataset_pb2.DatasetHeader:
+        mapping = dataset_pb2.ColumnMapping(**self._mapping)
         return dataset_pb2.DatasetHeader(
+            mapping=mapping if any(self._mapping.values()) else None,
             name=self.name,
             user=user,
             format=value_of(dataset_pb2.DatasetFormat, self.form or "unspecified"),
             request_id=request_id,
             project_id=self.project_id,
         )
+
+    @property
+    def _mapping(self) -> dict[str, str]:
+        return {"prompt": self.prompt, "target": self.target, "id": self.row_id}
 
 
 @router.post(
@@ -148,6 +181,60 @@ async def upload(
         faults = [DatasetFault(each.line, each.field, each.problem) for each in response.faults]
         raise DatasetRefused(faults, response.fault_count)
     return present(DatasetUploaded, response.dataset, count=response.dataset.row_count)
+
+
+class MappingShown(BaseModel):
+    """How columns become the fields of a row."""
+
+    prompt: str = Field(description="With {{column}} for each column that it shows")
+    target: str = Field(description="Column; empty: rows have no target")
+    id: str = Field(description="Column; empty: rows are numbered")
+
+
+class FaultShown(BaseModel):
+    line: int = Field(description="0 for the file")
+    field: str
+    problem: str
+
+
+class UploadPreview(BaseModel):
+    """The first rows of a file as an upload would store them."""
+
+    format: DatasetFormatName
+    columns: list[str]
+    mapping: MappingShown | None = Field(description="The one that was applied; null for the usual fields")
+    is_proposed: bool = Field(description="An upload applies the mapping only if it is given there")
+    rows: list[DatasetRowShown]
+    faults: list[FaultShown]
+
+
+def upload_preview(shown: dataset_pb2.PreviewUploadResponse) -> UploadPreview:
+    mapping = shown.mapping
+    return present(
+        UploadPreview,
+        shown,
+        mapping=MappingShown(prompt=mapping.prompt, target=mapping.target, id=mapping.id)
+        if shown.HasField("mapping")
+        else None,
+        rows=[dataset_row(DatasetRowShown, row) for row in shown.rows],
+        faults=[FaultShown(line=each.line, field=each.field, problem=each.problem) for each in shown.faults],
+    )
+
+
+@router.post(
+    UPLOAD_PREVIEWS,
+    responses=problems(400, 408, 413, 415, 422, 503),
+    openapi_extra=_BODY,
+    summary="The first rows of a file as an upload would store them, with a mapping of its columns",
+)
+async def preview_upload(
+    scheduler: SchedulerCalls,
+    user: User,
+    request: Request,
+    query: Annotated[UploadParameters, Depends()],
+) -> UploadPreview:
+    asked = await beginning_of(request, query.to_proto(user, ""))
+    return upload_preview(await scheduler.datasets.PreviewUpload(asked))
 
 
 @router.get(DATASETS, responses=problems(400, 422, 503), summary="List data sets, newest first")

@@ -8,11 +8,15 @@ from starlette.requests import Request
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
+from proctor.values.uploads.column_mapping import MAX_PROMPT_CHARACTERS
 from proctor.wire.uploads import upload_messages
 from services.gateway.http.errors import MalformedForm, NoUploadName
 from services.gateway.http.uploads import FORM, FormPart, base_name, body_chunks, form_parts, media_type_of
 
 FILE_FIELD = "file"
+# Of a form, before the file.
+MAPPING_FIELDS = ("prompt", "target", "id")
+PREVIEWED_BYTES = 256 * 1024
 # A page sends these, or none, to any server without asking it first.
 _SENT_BY_FOREIGN_PAGES = frozenset({"", "text/plain", "application/x-www-form-urlencoded"})
 
@@ -46,27 +50,65 @@ async def _parts(request: Request, header: dataset_pb2.DatasetHeader) -> _Parts:
 async def _form_parts(
     content_type: str, body: AsyncIterator[bytes], header: dataset_pb2.DatasetHeader
 ) -> _Parts:
-    has_file = False
+    has_file, field = False, ""
     async for found in form_parts(content_type, body):
         if isinstance(found, FormPart):
-            _check_only_file(found, has_file=has_file)
-            has_file = True
-            yield _named(header, found.file_name or "")
+            field = found.name if found.name in MAPPING_FIELDS and not has_file else ""
+            if not field:
+                _check_only_file(found, has_file=has_file)
+                has_file = True
+                yield _named(header, found.file_name or "")
+        elif field:
+            _add_to_mapping(header.mapping, field, found)
         else:
             yield found
     if not has_file:
         raise MalformedForm(problem=f"it has no field {FILE_FIELD}")
 
 
+def _add_to_mapping(mapping: dataset_pb2.ColumnMapping, field: str, text: bytes) -> None:
+    whole = getattr(mapping, field) + text.decode(errors="replace")
+    if len(whole) > MAX_PROMPT_CHARACTERS:
+        raise MalformedForm(problem=f"its field {field} has more than {MAX_PROMPT_CHARACTERS:,} characters")
+    setattr(mapping, field, whole)
+
+
 def _check_only_file(part: FormPart, *, has_file: bool) -> None:
     if part.name != FILE_FIELD:
-        raise MalformedForm(problem=f"it has a field {part.name!r:.80}; {FILE_FIELD} is the only one")
+        if part.name in MAPPING_FIELDS:
+            raise MalformedForm(problem=f"its field {part.name} has to stand before {FILE_FIELD}")
+        fields = f"{', '.join(MAPPING_FIELDS)} and {FILE_FIELD} are the only ones"
+        raise MalformedForm(problem=f"it has a field {part.name!r:.80}; {fields}")
     if has_file:
         raise MalformedForm(problem=f"it has more than one {FILE_FIELD}")
 
 
+async def beginning_of(
+    request: Request, header: dataset_pb2.DatasetHeader
+) -> dataset_pb2.PreviewUploadRequest:
+    """How the file in the body begins; the rest is not read."""
+    first, is_whole = bytearray(), True
+    async with aclosing(_parts(request, header)) as parts:
+        async for part in parts:
+            if isinstance(part, bytes):
+                first += part
+            if len(first) > PREVIEWED_BYTES:
+                is_whole = False
+                break
+    return dataset_pb2.PreviewUploadRequest(
+        name=header.name,
+        format=header.format,
+        beginning=bytes(first[:PREVIEWED_BYTES]),
+        is_whole=is_whole,
+        mapping=header.mapping if header.mapping.prompt else None,
+    )
+
+
 def _named(header: dataset_pb2.DatasetHeader, file_name: str) -> dataset_pb2.DatasetHeader:
     header.name = header.name or base_name(file_name)
+    if header.HasField("mapping") and not any(getattr(header.mapping, each) for each in MAPPING_FIELDS):
+        # Fields of a page that were left empty.
+        header.ClearField("mapping")
     if not 0 < len(header.name) <= MAX_UPLOAD_NAME_CHARACTERS:
         raise NoUploadName
     return header

@@ -16,7 +16,7 @@ from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.datasets.routes import dataset_listed, dataset_row
-from services.gateway.api.datasets.upload import upload_requests
+from services.gateway.api.datasets.upload import beginning_of, upload_requests
 from services.gateway.auth.identity import Now, User
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.http.parameters import JSON_INT_MAX
@@ -27,6 +27,7 @@ from services.gateway.pages.datasets.view import (
     DatasetView,
     PreviewRow,
     UploadView,
+    mapped_view,
 )
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import Notice, PageOf
@@ -165,6 +166,24 @@ async def upload(page: PageOf, scheduler: SchedulerCalls, user: User, now: Now, 
         refused = UploadView(stored.faults, stored.fault_count, name=header.name)
     view = await dataset_list(scheduler, now, upload=refused)
     return page.show("datasets/list", view, part="datasets/faults_part", status=422)
+
+
+@router.post("/preview")
+async def preview(
+    page: PageOf, scheduler: SchedulerCalls, user: User, now: Now, request: Request
+) -> Response:
+    """The first rows of a file, of which a script sends the beginning. Nothing is stored."""
+    asked = await beginning_of(request, dataset_pb2.DatasetHeader(user=user))
+    try:
+        shown = await scheduler.datasets.PreviewUpload(asked)
+    except DomainError as error:
+        if error.kind not in _REFUSED:
+            raise
+        upload = UploadView(problem=error.message, name=asked.name)
+    else:
+        upload = UploadView(name=asked.name, mapped=mapped_view(shown, asked.mapping))
+    view = await dataset_list(scheduler, now, upload=upload)
+    return page.show("datasets/list", view, part="datasets/mapping_part")
 
 
 @router.post("/{dataset_id}/delete")

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
-from services.gateway.api.datasets.routes import DatasetListed, DatasetRowShown
+from services.gateway.api.datasets.routes import DatasetListed, DatasetRowShown, dataset_row
 from services.gateway.pages.rows.runs import NewestRuns, RunRow
 
 # Parts of a body that are shown as what they are; the rest is shown as JSON.
@@ -23,6 +23,33 @@ class UploadView:
     fault_count: int = 0
     problem: str = ""
     name: str = ""
+    mapped: "MappedView | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class MappedView:
+    """The columns of a file, the mapping as the form has it, and the first rows by it."""
+
+    columns: Sequence[str]
+    prompt: str
+    target: str
+    id: str
+    is_proposed: bool
+    rows: Sequence["PreviewRow"]
+    faults: Sequence[dataset_pb2.DatasetFault]
+
+
+def mapped_view(shown: dataset_pb2.PreviewUploadResponse, asked: dataset_pb2.ColumnMapping) -> MappedView:
+    mapping = shown.mapping if shown.HasField("mapping") else asked
+    return MappedView(
+        columns=list(shown.columns),
+        prompt=mapping.prompt,
+        target=mapping.target,
+        id=mapping.id,
+        is_proposed=shown.is_proposed,
+        rows=[dataset_row(PreviewRow, row) for row in shown.rows],
+        faults=list(shown.faults),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from services.scheduler.uploads.checking.compression import (
     detect_format,
 )
 from services.scheduler.uploads.checking.line_agreement import LineAgreement
+from services.scheduler.uploads.checking.map_columns import MapColumns
 from services.scheduler.uploads.checking.row_fields import RowFields
 from services.scheduler.uploads.checking.seen_ids import SeenIds
 from services.scheduler.uploads.checking.text_readers import FormatReader
@@ -89,13 +90,16 @@ class CheckFile:
 
         Raises `DatasetTooLarge`, or `StorageQuotaExceeded` soon after the rows no longer fit.
         """
-        digest = hashlib.sha256()
+        # The same file with another mapping is another content.
+        digest = hashlib.sha256(header.mapping.line() if header.mapping else b"")
         uploaded = _Measured(_hashed(chunks, digest), self.limits.uploaded_bytes)
         decompressed = _Measured(
             _no_bomb(decompressed_chunks(uploaded), uploaded), self.limits.decompressed_bytes, " decompressed"
         )
         rows = _QuotaRows(StoreRows(self.objects, prefix), quota)
-        checking = _Checking(rows, self.limits, self.rules)
+        checking = _Checking(
+            rows, self.limits, self.rules, MapColumns(header.mapping) if header.mapping else None
+        )
         form, facts = header.format or DatasetFormat.JSONL, None
         try:
             first, rest = beginning(decompressed, BEGINNING_BYTES)
@@ -183,7 +187,10 @@ class _QuotaRows:
 class _Checking:
     """One pass over the values of a file."""
 
-    def __init__(self, rows: _QuotaRows, limits: SizeLimits, rules: LineRules) -> None:
+    def __init__(
+        self, rows: _QuotaRows, limits: SizeLimits, rules: LineRules, mapped: MapColumns | None
+    ) -> None:
+        self._mapped = mapped
         self.faults = FaultList()
         self._rows = rows
         self._limits = limits
@@ -199,7 +206,8 @@ class _Checking:
             try:
                 if isinstance(value, LineFault):
                     raise value
-                line = _packed(self._agreement.row(number, value), value)
+                row = self._mapped.line(value) if self._mapped else value
+                line = _packed(self._agreement.row(number, row), value)
             except LineFault as fault:
                 self.faults.add(number, fault, value)
                 continue

@@ -31,6 +31,7 @@ _ENDINGS = {
     ".ndjson": DatasetFormat.JSONL,
     ".json": DatasetFormat.JSONL,
     ".csv": DatasetFormat.CSV,
+    ".tsv": DatasetFormat.TSV,
     ".parquet": DatasetFormat.PARQUET,
 }
 
@@ -111,6 +112,7 @@ def check_beginning(form: DatasetFormat, first: bytes) -> None:
     if foreign := foreign_form(first, with_parquet=form is not DatasetFormat.PARQUET):
         raise BrokenFile(f"It is {foreign}.")
     if form is DatasetFormat.CSV and (signs := other_separator(first)):
-        raise BrokenFile(f"Its columns are separated by {signs}. Separate them by commas.")
+        tsv = " or give the format tsv" if signs == "tabs" else ""
+        raise BrokenFile(f"Its columns are separated by {signs}. Separate them by commas{tsv}.")
     if form is DatasetFormat.JSONL and first.removeprefix(BOM).lstrip().startswith(b"["):
         raise BrokenFile("It is a JSON array. Write each object of it on a line of its own.")

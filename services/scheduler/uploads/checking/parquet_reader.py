@@ -9,8 +9,9 @@ from typing import IO
 from services.scheduler.suites.rows.errors import LargeGroup, UnreadableParquet, UnreadableValue
 from services.scheduler.suites.rows.parquet_rows import UnfitRow, open_parquet
 from services.scheduler.uploads.checking.compression import beginning
-from services.scheduler.uploads.checking.text_readers import NumberedValue, check_columns, value_of_cells
+from services.scheduler.uploads.checking.text_readers import USUAL_COLUMNS, NumberedValue
 from services.scheduler.uploads.errors import BrokenFile, LineFault
+from services.scheduler.uploads.ports import Columns
 
 # For files of tens of gigabytes; a file that makes the library hang ends here.
 _CPU_SECONDS = 3600
@@ -18,7 +19,7 @@ _MARK = b"PAR1"
 _MARK_OF_ENCRYPTED = b"PARE"
 
 
-def read_parquet(chunks: Iterator[bytes]) -> Iterator[NumberedValue]:
+def read_parquet(chunks: Iterator[bytes], columns: Columns = USUAL_COLUMNS) -> Iterator[NumberedValue]:
     first, rest = beginning(chunks, len(_MARK))
     if not first:
         return
@@ -27,7 +28,7 @@ def read_parquet(chunks: Iterator[bytes]) -> Iterator[NumberedValue]:
         for chunk in chain((first,), rest):
             spooled.write(chunk)
         try:
-            yield from _rows(spooled)
+            yield from _rows(spooled, columns)
         except LargeGroup as error:
             raise BrokenFile(f"A{str(error)[1:]}. Write smaller ones.") from error
         except UnreadableValue as error:
@@ -44,19 +45,18 @@ def _check_mark(first: bytes) -> None:
         raise BrokenFile("It is not a valid Parquet file: it does not begin with PAR1.")
 
 
-def _rows(spooled: IO[bytes]) -> Iterator[NumberedValue]:
+def _rows(spooled: IO[bytes], columns: Columns) -> Iterator[NumberedValue]:
     parquet = open_parquet(spooled, _CPU_SECONDS)
-    check_columns(parquet.columns)
+    columns.check(parquet.columns)
     for number, row in enumerate(parquet.rows, start=1):
         if isinstance(row, UnfitRow):
             yield number, LineFault("", f"The row has more than {row.limit}. Shorten it.")
         else:
-            yield number, _value(row)
+            yield number, columns.value(_present(row))
 
 
-def _value(cells: Mapping[str, object]) -> object:
-    present = {name: _without_nothing(cell) for name, cell in cells.items() if not _is_nothing(cell)}
-    return value_of_cells(present)
+def _present(cells: Mapping[str, object]) -> Mapping[str, object]:
+    return {name: _without_nothing(cell) for name, cell in cells.items() if not _is_nothing(cell)}
 
 
 def _is_nothing(cell: object) -> bool:

@@ -2,6 +2,8 @@
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import orjson
@@ -10,6 +12,7 @@ from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
 from services.scheduler.uploads.checking.row_fields import BATCH_FIELDS, PLAIN_FIELDS
 from services.scheduler.uploads.errors import BrokenFile, FaultKind, LineFault
 from services.scheduler.uploads.faults import shown
+from services.scheduler.uploads.ports import Columns
 
 # Some programs write this mark before UTF-8.
 BOM = b"\xef\xbb\xbf"
@@ -34,7 +37,10 @@ def check_columns(names: Sequence[str]) -> None:
     for name in names:
         if name not in known:
             fields = ", ".join(sorted(known))
-            raise BrokenFile(f"The column {shown(name)} is not known; a file may have {fields}.")
+            raise BrokenFile(
+                f"The column {shown(name)} is not known; a file may have {fields}. "
+                "Map other columns, as by a prompt of {{question}}."
+            )
     if len(set(names)) < len(names):
         raise BrokenFile("Two columns have the same name. Keep one of them.")
 
@@ -113,20 +119,46 @@ def _fault_of(line: bytes, error: orjson.JSONDecodeError) -> LineFault:
     return LineFault("", problem, FaultKind.UNREADABLE, text=line[:_QUOTED_BYTES].decode(errors="replace"))
 
 
-def read_csv(chunks: Iterator[bytes]) -> Iterator[NumberedValue]:
+@dataclass(frozen=True, slots=True)
+class UsualColumns:
+    """Columns with the names of the fields of rows."""
+
+    def check(self, names: Sequence[str]) -> None:
+        check_columns(names)
+
+    def value(self, cells: Mapping[str, object]) -> object:
+        return value_of_cells(cells)
+
+
+USUAL_COLUMNS = UsualColumns()
+
+
+def read_csv(chunks: Iterator[bytes], columns: Columns = USUAL_COLUMNS) -> Iterator[NumberedValue]:
     """Numbers count rows from 1, without the header: a row may have several lines."""
+    return _read_table(chunks, columns, partial(csv.reader, strict=True))
+
+
+def read_tsv(chunks: Iterator[bytes], columns: Columns = USUAL_COLUMNS) -> Iterator[NumberedValue]:
+    """As `read_csv`. Cells cannot hold tabs and line ends, so quotes are characters as any other."""
+    reader = partial(csv.reader, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
+    return _read_table(chunks, columns, reader)
+
+
+def _read_table(
+    chunks: Iterator[bytes], columns: Columns, reader: Callable[..., Iterator[list[str]]]
+) -> Iterator[NumberedValue]:
     # A limit of the whole process, far too low by default.
     csv.field_size_limit(MAX_ROW_BYTES)
     lines = _TextLines(chunks)
-    rows = _filled_rows(csv.reader(lines, strict=True), lines)
+    rows = _filled_rows(reader(lines), lines)
     names = next(rows, None)
     if names is None:
         return
     if isinstance(names, LineFault):
         raise BrokenFile(f"The header of the CSV file cannot be read. {names.problem}")
-    check_columns(names)
+    columns.check(names)
     for number, cells in enumerate(rows, start=1):
-        yield number, cells if isinstance(cells, LineFault) else _value(names, cells)
+        yield number, cells if isinstance(cells, LineFault) else _value(names, cells, columns)
 
 
 def _filled_rows(rows: Iterator[list[str]], lines: "_TextLines") -> Iterator[list[str] | LineFault]:
@@ -194,9 +226,9 @@ def _next_row(rows: Iterator[list[str]], lines: _TextLines) -> list[str] | LineF
     return LineFault("", problem, text=lines.row_text) if problem else row
 
 
-def _value(names: list[str], cells: list[str]) -> object:
+def _value(names: list[str], cells: list[str], columns: Columns) -> object:
     if len(cells) != len(names):
         problem = f"The row has {len(cells)} cells, but the header names {len(names)}."
         return LineFault("", problem, text=", ".join(cells))
     # An empty cell is CSV's only form of null.
-    return value_of_cells({name: cell for name, cell in zip(names, cells, strict=True) if cell})
+    return columns.value({name: cell for name, cell in zip(names, cells, strict=True) if cell})
