@@ -33,11 +33,15 @@ _IDENTITY = re.compile(
     r"ALTER TABLE (?P<table>\S+) ALTER COLUMN (?P<column>\S+) ADD (?P<rule>.+ AS IDENTITY)"
 )
 _INDEXED = re.compile(r" ON (?:ONLY )?(?P<table>\S+) USING ")
+_SECURED = re.compile(r"ALTER TABLE (?P<table>\S+) ENABLE ROW LEVEL SECURITY")
+_POLICY = re.compile(r"CREATE POLICY \S+ ON (?P<table>\S+) ")
 _MADE = re.compile(r"CREATE (?:UNLOGGED )?TABLE (?P<table>\S+) \(")
 
 
 @dataclass(slots=True)
 class _Table:
+    """`indexes` are statements behind it, those of its policies too."""
+
     text: str
     indexes: list[str] = field(default_factory=list)
 
@@ -72,7 +76,12 @@ def _ordered(dump: str) -> str:
             case "SCHEMA":
                 pass
             case "TABLE":
-                tables[_found(_MADE, text)["table"]] = _Table(text)
+                made, *forced = text.split("\n\n")
+                tables[_found(_MADE, made)["table"]] = _Table(made, forced)
+            case "ROW SECURITY":
+                tables[_found(_SECURED, text)["table"]].indexes.append(text)
+            case "POLICY":
+                tables[_found(_POLICY, text)["table"]].indexes.append(text)
             case "SEQUENCE":
                 identity = _found(_IDENTITY, text)
                 tables[identity["table"]].replace_column(identity["column"], identity["rule"])

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AccessServiceStub:
-    """Lets gateways follow keys and the ends of sessions, and add to the audit.
+    """Lets gateways follow keys, the ends of sessions and roles in projects, and add to the audit.
     """
 
     def __init__(self, channel):
@@ -53,11 +53,11 @@ class AccessServiceStub:
 
 
 class AccessServiceServicer:
-    """Lets gateways follow keys and the ends of sessions, and add to the audit.
+    """Lets gateways follow keys, the ends of sessions and roles in projects, and add to the audit.
     """
 
     def ListAccessChanges(self, request, context):
-        """Keys and ended sessions that have changed since a version. A gateway asks a few times a second.
+        """Keys, ended sessions and members that have changed since a version. A gateway asks a few times a second.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -104,7 +104,7 @@ def add_AccessServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AccessService:
-    """Lets gateways follow keys and the ends of sessions, and add to the audit.
+    """Lets gateways follow keys, the ends of sessions and roles in projects, and add to the audit.
     """
 
     @staticmethod

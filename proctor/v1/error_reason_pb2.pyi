@@ -202,6 +202,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """INVALID_ARGUMENT. {"name": "logs.zip", "problem": "It has no samples."}: the log of another tool cannot be imported."""
     ERROR_REASON_IMPORT_INTERRUPTED: _ErrorReason.ValueType  # 88
     """FAILED_PRECONDITION. {"name": "logs.zip", "limit": "21600"}: the import took too long and left nothing."""
+    ERROR_REASON_PROJECT_NOT_FOUND: _ErrorReason.ValueType  # 89
+    """NOT_FOUND. No facts: there is no such project, or the caller has no role in it that allows this."""
+    ERROR_REASON_PROJECT_NAME_TAKEN: _ErrorReason.ValueType  # 90
+    """FAILED_PRECONDITION. {"name": "…"}: another project has this name."""
+    ERROR_REASON_TOO_MANY_PROJECTS: _ErrorReason.ValueType  # 91
+    """FAILED_PRECONDITION. {"limit": "10000"}: there are as many projects, or members, as a gateway can follow."""
+    ERROR_REASON_ROWS_NOT_GUARDED: _ErrorReason.ValueType  # 92
+    """FAILED_PRECONDITION. {"role": "postgres"}: policies of Postgres do not hold for the role of the service."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment names the status codes, if calls fail with it, and example metadata."""
@@ -386,4 +394,12 @@ ERROR_REASON_INVALID_LOG: ErrorReason.ValueType  # 87
 """INVALID_ARGUMENT. {"name": "logs.zip", "problem": "It has no samples."}: the log of another tool cannot be imported."""
 ERROR_REASON_IMPORT_INTERRUPTED: ErrorReason.ValueType  # 88
 """FAILED_PRECONDITION. {"name": "logs.zip", "limit": "21600"}: the import took too long and left nothing."""
+ERROR_REASON_PROJECT_NOT_FOUND: ErrorReason.ValueType  # 89
+"""NOT_FOUND. No facts: there is no such project, or the caller has no role in it that allows this."""
+ERROR_REASON_PROJECT_NAME_TAKEN: ErrorReason.ValueType  # 90
+"""FAILED_PRECONDITION. {"name": "…"}: another project has this name."""
+ERROR_REASON_TOO_MANY_PROJECTS: ErrorReason.ValueType  # 91
+"""FAILED_PRECONDITION. {"limit": "10000"}: there are as many projects, or members, as a gateway can follow."""
+ERROR_REASON_ROWS_NOT_GUARDED: ErrorReason.ValueType  # 92
+"""FAILED_PRECONDITION. {"role": "postgres"}: policies of Postgres do not hold for the role of the service."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -23,6 +23,7 @@ from proctor.v1 import file_service_pb2_grpc as file_grpc
 from proctor.v1 import import_service_pb2_grpc as import_grpc
 from proctor.v1 import key_service_pb2_grpc as key_grpc
 from proctor.v1 import leaderboard_service_pb2_grpc as leaderboard_grpc
+from proctor.v1 import project_service_pb2_grpc as project_grpc
 from proctor.v1 import queue_service_pb2_grpc as queue_grpc
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
 from proctor.v1 import results_service_pb2_grpc as results_grpc
@@ -186,6 +187,7 @@ class SchedulerStubs:
         self.changes: change_grpc.ChangeServiceAsyncStub = change_grpc.ChangeServiceStub(channel)
         self.audit: audit_grpc.AuditServiceAsyncStub = audit_grpc.AuditServiceStub(channel)
         self.keys: key_grpc.KeyServiceAsyncStub = key_grpc.KeyServiceStub(channel)
+        self.projects: project_grpc.ProjectServiceAsyncStub = project_grpc.ProjectServiceStub(channel)
         self.datasets: dataset_grpc.DatasetServiceAsyncStub = dataset_grpc.DatasetServiceStub(channel)
         self.files: file_grpc.FileServiceAsyncStub = file_grpc.FileServiceStub(channel)
         self.batches: batch_grpc.BatchServiceAsyncStub = batch_grpc.BatchServiceStub(channel)

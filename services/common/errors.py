@@ -76,6 +76,14 @@ class RunNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="RUN_NOT_FOUND")
     """Run {run_id} not found."""
 
 
+class ProjectNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="PROJECT_NOT_FOUND"):
+    """There is no such project, or you have no role in it that allows this."""
+
+
+class RowsNotGuarded(DomainError, kind=ErrorKind.CONFLICT, reason="ROWS_NOT_GUARDED"):
+    """Row security of Postgres does not hold for {role}. Use a role without SUPERUSER and BYPASSRLS."""
+
+
 class TooManyRequests(DomainError, kind=ErrorKind.EXHAUSTED, reason="TOO_MANY_REQUESTS"):
     """User {user} has made the {limit} requests of this minute. Try again in {retry_after_seconds} s."""
 

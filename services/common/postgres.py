@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
@@ -16,11 +16,13 @@ from services.common.errors import (
     PostgresAway,
     PostgresRefused,
     PostgresTooOld,
+    ProjectNotFound,
     UnstorableText,
 )
 from services.common.metrics import POSTGRES_CONNECTIONS, POSTGRES_RETRIES
 from services.common.shared_settings import DEFAULT_RETRY_SECONDS
 from services.common.sql.queries import Query
+from services.common.sql.row_scope import ALL_ROWS, READABLE, WRITABLE, RowScope, current_scope
 from services.common.sql.servers import PostgresServers
 from services.common.structured_logs import get_logger
 
@@ -67,6 +69,9 @@ _OUTAGE_RETRY_SECONDS = 60.0
 _CONNECT_RETRY_SECONDS = 20.0
 # A stopping service closes several pools within its drain time; a server that responds takes milliseconds.
 _CLOSE_SECONDS = 1.0
+_SEE = "SELECT set_config($1, $2, false), set_config($3, $4, false)"
+# The function of Postgres that refuses a row; messages are in the language of the server.
+_CHECKS_POLICIES = "ExecWithCheckOptions"
 _UNREADABLE = "an address that cannot be read"
 _MAY_BE_NO_CHARACTER = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 # An escape at a time, so that a backslash before it is not taken for its own; pairs stay.
@@ -109,6 +114,8 @@ async def connect_pool(
         # Statements here are short; compiling one takes longer than running it.
         "jit": "off",
         "statement_timeout": str(round(statement_seconds * 1000)),
+        READABLE: ALL_ROWS.readable,
+        WRITABLE: ALL_ROWS.writable,
     }
 
     servers = PostgresServers(dsn)
@@ -117,6 +124,7 @@ async def connect_pool(
         return await asyncpg.create_pool(
             dsn,
             connect=servers.connect,
+            connection_class=_ScopedConnection,
             min_size=1,
             max_size=max_size,
             # For a server that is cut off and never answers; `statement_timeout` cannot reach it.
@@ -138,8 +146,27 @@ async def _connected(dsn: str, connect: Callable[[], Awaitable[T]]) -> T:
         raise PostgresAway(address=address_of(dsn)) from error
 
 
+class _ScopedConnection(asyncpg.Connection):
+    """Knows the scope of its session: most callers have that of the one before, without a round trip."""
+
+    _scope: RowScope | None = ALL_ROWS
+
+    async def see(self, scope: RowScope) -> None:
+        if self._scope == scope:
+            return
+        # Unknown until the server has answered.
+        self._scope = None
+        await self.fetchval(_SEE, READABLE, scope.readable, WRITABLE, scope.writable)
+        self._scope = scope
+
+
+async def _see(connection: Connection, scope: RowScope) -> None:
+    """A proxy passes on what it has not itself."""
+    await cast("_ScopedConnection", connection).see(scope)
+
+
 async def _keep_session(_: asyncpg.Connection) -> None:
-    """Saves the round trip that resets a session: no code here changes the state of one."""
+    """Saves the round trip that resets a session: what one sees is set before it is used."""
 
 
 def watch_pool(purpose: str, pool: asyncpg.Pool) -> None:
@@ -192,22 +219,22 @@ class PostgresSession:
     async def fetch(self, query: str, /, **values: object) -> list[asyncpg.Record]:
         """The rows of a query."""
         call = self.queries[query].call(values)
-        return await self.repeat(lambda: self._pool.fetch(*call))
+        return await self.repeat(lambda: self._call("fetch", call))
 
     async def fetchrow(self, query: str, /, **values: object) -> asyncpg.Record | None:
         """The first row of a query; None where it has none."""
         call = self.queries[query].call(values)
-        return await self.repeat(lambda: self._pool.fetchrow(*call))
+        return await self.repeat(lambda: self._call("fetchrow", call))
 
     async def fetchval(self, query: str, /, **values: object) -> Any:
         """The first column of the first row of a query; None where it has none."""
         call = self.queries[query].call(values)
-        return await self.repeat(lambda: self._pool.fetchval(*call))
+        return await self.repeat(lambda: self._call("fetchval", call))
 
     async def execute(self, query: str, /, **values: object) -> None:
         """A query without rows."""
         call = self.queries[query].call(values)
-        await self.repeat(lambda: self._pool.execute(*call))
+        await self.repeat(lambda: self._call("execute", call))
 
     async def run(self, operation: "Callable[[PostgresTransaction], Awaitable[T]]") -> T:
         """An operation in a transaction of its own."""
@@ -221,7 +248,8 @@ class PostgresSession:
     async def repeat(self, operation: Callable[[], Awaitable[T]]) -> T:
         """An operation, again and again while Postgres is away; raises DependencyUnavailable in the end.
 
-        Raises `UnstorableText` for a text that Postgres does not take, wherever a caller put it.
+        Raises `UnstorableText` for a text that Postgres does not take, wherever a caller put it, and
+        `ProjectNotFound` for a row of a project in which the caller may store nothing.
         """
 
         async def again() -> T:
@@ -232,6 +260,10 @@ class PostgresSession:
             return await operation()
         except _UNSTORABLE as error:
             raise UnstorableText from error
+        except asyncpg.InsufficientPrivilegeError as error:
+            if error.server_source_function == _CHECKS_POLICIES:
+                raise ProjectNotFound from error
+            raise
         except TRANSIENT_POSTGRES as error:
             log.info("query repeated", error=repr(error))
             POSTGRES_RETRIES.inc()
@@ -243,9 +275,22 @@ class PostgresSession:
     @asynccontextmanager
     async def transaction(self) -> "AsyncIterator[PostgresTransaction]":
         """Several queries that happen together or not at all; to be used within `repeat`."""
-        acquired = self._pool.acquire(timeout=self._retry_seconds)
-        async with acquired as connection, connection.transaction():
-            yield PostgresTransaction(connection, self.queries)
+        async with self._pool.acquire(timeout=self._retry_seconds) as connection:
+            await _see(connection, self._scope_of_changes())
+            async with connection.transaction():
+                yield PostgresTransaction(connection, self.queries)
+
+    def _scope_of_changes(self) -> RowScope:
+        """A transaction changes what its caller was shown before.
+
+        It sees all rows: those that still use a data set may be of a project that its owner does not see.
+        """
+        return current_scope().reading_all()
+
+    async def _call(self, method: str, call: list[Any]) -> Any:
+        async with self._pool.acquire() as connection:
+            await _see(connection, current_scope())
+            return await getattr(connection, method)(*call)
 
 
 class PostgresTransaction:

@@ -61,7 +61,10 @@ CREATE TABLE closed_runs (
     CONSTRAINT closed_runs_pkey PRIMARY KEY (run_id),
     CONSTRAINT closed_runs_run_id_fkey FOREIGN KEY (run_id) REFERENCES run_records(run_id) ON DELETE CASCADE
 );
+ALTER TABLE ONLY closed_runs FORCE ROW LEVEL SECURITY;
 CREATE INDEX closed_runs_without_baselines ON closed_runs USING btree (closed_at) WHERE ((baselines IS NULL) AND (state = 'completed'::text));
+ALTER TABLE closed_runs ENABLE ROW LEVEL SECURITY;
+CREATE POLICY of_readable_projects ON closed_runs USING (is_readable(project_id)) WITH CHECK (true);
 
 CREATE TABLE deleted_runs (
     run_id uuid NOT NULL,
@@ -263,7 +266,10 @@ CREATE TABLE run_records (
     CONSTRAINT run_records_rollouts_check CHECK ((rollouts > 0)),
     CONSTRAINT run_records_pkey PRIMARY KEY (run_id)
 );
+ALTER TABLE ONLY run_records FORCE ROW LEVEL SECURITY;
 CREATE INDEX run_records_to_compare ON run_records USING btree (frozen_at) WHERE ((state = 'completed'::text) AND (compared_epoch < epoch));
+CREATE POLICY of_readable_projects ON run_records USING (is_readable(project_id)) WITH CHECK (true);
+ALTER TABLE run_records ENABLE ROW LEVEL SECURITY;
 
 CREATE TABLE run_summaries (
     run_id uuid NOT NULL,
@@ -400,6 +406,14 @@ CREATE FUNCTION is_answered(status outcome_status, failed_as failure_class) RETU
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN ((status <> 'failed'::outcome_status) OR (failed_as = 'scoring'::failure_class));
 
+CREATE FUNCTION is_declared(project_id bigint) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (project_id >= '9000000000000000'::bigint);
+
+CREATE FUNCTION is_readable(project_id bigint) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN ((project_id < '9000000000000000'::bigint) OR (current_setting('proctor.readable_projects'::text, true) = 'all'::text) OR ((project_id)::text = ANY (string_to_array(current_setting('proctor.readable_projects'::text, true), ','::text))));
+
 CREATE FUNCTION json_number(value double precision) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN ((value = trunc(value)) AND (abs(value) < ('1000000000000000'::numeric)::double precision)) THEN ((value)::text || '.0'::text) WHEN (abs(value) < 'Infinity'::double precision) THEN (value)::text ELSE 'null'::text END;
@@ -444,7 +458,7 @@ CREATE FUNCTION without_prefix(value text, prefix text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN starts_with(value, prefix) THEN substr(value, (length(prefix) + 1)) ELSE value END;
 
-CREATE VIEW current_outcomes AS
+CREATE VIEW current_outcomes WITH (security_invoker='true') AS
  SELECT run_id,
     sample,
     rollout,

@@ -40,12 +40,16 @@ CREATE TABLE audit_records (
     outcome text DEFAULT 'done'::text NOT NULL,
     times integer DEFAULT 1 NOT NULL,
     is_listed boolean NOT NULL,
+    project_id bigint DEFAULT 0 NOT NULL,
     CONSTRAINT audit_records_outcome_check CHECK ((outcome = ANY (ARRAY['done'::text, 'admitted'::text, 'refused'::text]))),
     CONSTRAINT audit_records_object_id_recorded_at_action_kind_username_ad_key UNIQUE (object_id, recorded_at, action, kind, username, address),
     CONSTRAINT audit_records_pkey PRIMARY KEY (record_id)
 );
+ALTER TABLE ONLY audit_records FORCE ROW LEVEL SECURITY;
 CREATE INDEX audit_records_listed ON audit_records USING btree (record_id) WHERE is_listed;
 CREATE INDEX audit_records_of_user ON audit_records USING btree (username, record_id);
+ALTER TABLE audit_records ENABLE ROW LEVEL SECURITY;
+CREATE POLICY of_readable_projects ON audit_records USING (is_readable(project_id)) WITH CHECK (true);
 
 CREATE TABLE batches (
     batch_id text NOT NULL,
@@ -63,14 +67,18 @@ CREATE TABLE batches (
     error_file_id text,
     output_expires_after_seconds bigint,
     request_id uuid,
+    project_id bigint DEFAULT 0 NOT NULL,
     CONSTRAINT batches_pkey PRIMARY KEY (batch_id),
     CONSTRAINT batches_request_id_key UNIQUE (request_id),
     CONSTRAINT batches_run_id_key UNIQUE (run_id),
     CONSTRAINT batches_run_id_fkey FOREIGN KEY (run_id) REFERENCES runs(run_id) ON DELETE CASCADE
 );
+ALTER TABLE ONLY batches FORCE ROW LEVEL SECURITY;
 CREATE INDEX batches_newest ON batches USING btree (created_at DESC, batch_id DESC);
 CREATE INDEX batches_of_file ON batches USING btree (input_file_id);
 CREATE INDEX batches_to_finalize ON batches USING btree (run_id) WHERE ((finalized_at IS NULL) AND (run_id IS NOT NULL));
+ALTER TABLE batches ENABLE ROW LEVEL SECURITY;
+CREATE POLICY of_projects ON batches USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));
 
 CREATE TABLE dataset_contents (
     digest text NOT NULL,
@@ -100,10 +108,13 @@ CREATE TABLE datasets (
     CONSTRAINT datasets_request_id_key UNIQUE (request_id),
     CONSTRAINT datasets_digest_format_fkey FOREIGN KEY (digest, format) REFERENCES dataset_contents(digest, format)
 );
+ALTER TABLE ONLY datasets FORCE ROW LEVEL SECURITY;
 CREATE INDEX datasets_newest ON datasets USING btree (uploaded_at DESC, dataset_id DESC);
 CREATE INDEX datasets_of_content ON datasets USING btree (digest, format);
 CREATE INDEX datasets_of_project ON datasets USING btree (project_id);
 CREATE INDEX datasets_of_user ON datasets USING btree (username);
+ALTER TABLE datasets ENABLE ROW LEVEL SECURITY;
+CREATE POLICY of_projects ON datasets USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));
 
 CREATE TABLE deleted_runs (
     run_id uuid NOT NULL,
@@ -139,11 +150,14 @@ CREATE TABLE files (
     CONSTRAINT files_request_id_key UNIQUE (request_id),
     CONSTRAINT files_digest_format_fkey FOREIGN KEY (digest, format) REFERENCES dataset_contents(digest, format)
 );
+ALTER TABLE ONLY files FORCE ROW LEVEL SECURITY;
 CREATE INDEX files_expiring ON files USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 CREATE INDEX files_newest ON files USING btree (created_at DESC, file_id DESC);
 CREATE INDEX files_of_content ON files USING btree (digest, format);
 CREATE INDEX files_of_project ON files USING btree (project_id);
 CREATE INDEX files_of_user ON files USING btree (username);
+ALTER TABLE files ENABLE ROW LEVEL SECURITY;
+CREATE POLICY of_projects ON files USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));
 
 CREATE TABLE leadership (
     is_only boolean DEFAULT true NOT NULL,
@@ -186,6 +200,35 @@ CREATE TABLE pool_demands (
     CONSTRAINT pool_demands_workers_check CHECK ((workers >= 0)),
     CONSTRAINT pool_demands_pkey PRIMARY KEY (pool)
 );
+
+CREATE TABLE project_members (
+    project_id bigint NOT NULL,
+    username text NOT NULL,
+    role text,
+    changed_by text NOT NULL,
+    changed_at timestamp with time zone NOT NULL,
+    version bigint NOT NULL,
+    CONSTRAINT project_members_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'runner'::text, 'maintainer'::text]))),
+    CONSTRAINT project_members_pkey PRIMARY KEY (project_id, username),
+    CONSTRAINT project_members_version_key UNIQUE (version),
+    CONSTRAINT project_members_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(project_id)
+);
+CREATE INDEX project_members_of_user ON project_members USING btree (username);
+
+CREATE TABLE projects (
+    project_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    name text NOT NULL,
+    note text NOT NULL,
+    created_by text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    request_id uuid,
+    CONSTRAINT projects_name_key UNIQUE (name),
+    CONSTRAINT projects_pkey PRIMARY KEY (project_id),
+    CONSTRAINT projects_request_id_key UNIQUE (request_id)
+);
+ALTER TABLE ONLY projects FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_readable_projects ON projects USING (is_readable(project_id)) WITH CHECK (true);
+ALTER TABLE projects ENABLE ROW LEVEL SECURITY;
 
 CREATE UNLOGGED TABLE request_counts (
     username text NOT NULL,
@@ -321,6 +364,7 @@ CREATE TABLE runs (
     CONSTRAINT runs_request_id_key UNIQUE (request_id),
     CONSTRAINT runs_benchmark_suite_version_fkey FOREIGN KEY (benchmark, suite_version) REFERENCES user_suite_versions(suite, version)
 );
+ALTER TABLE ONLY runs FORCE ROW LEVEL SECURITY;
 CREATE INDEX runs_expiring ON runs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state = ANY (ARRAY['pending'::text, 'running'::text, 'paused'::text])));
 CREATE INDEX runs_history ON runs USING btree (benchmark, model, finished_at DESC) WHERE (state = 'completed'::text);
 CREATE INDEX runs_newest ON runs USING btree (created_at DESC, run_id DESC);
@@ -341,6 +385,8 @@ CREATE INDEX runs_running_of_user ON runs USING btree (username) WHERE (state = 
 CREATE INDEX runs_to_judge ON runs USING btree (finished_at) WHERE (has_judges_to_order AND (state = 'completed'::text) AND is_closed);
 CREATE INDEX runs_unclosed ON runs USING btree (run_id) WHERE ((state = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text])) AND (NOT is_closed));
 CREATE INDEX runs_using_dataset ON runs USING btree (dataset_id) WHERE ((dataset_id IS NOT NULL) AND (state = ANY (ARRAY['pending'::text, 'running'::text, 'paused'::text])));
+CREATE POLICY of_projects ON runs USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));
+ALTER TABLE runs ENABLE ROW LEVEL SECURITY;
 
 CREATE TABLE shards (
     run_id uuid NOT NULL,
@@ -426,14 +472,25 @@ CREATE TABLE user_suite_versions (
     CONSTRAINT user_suite_versions_suite_digest_key UNIQUE (suite, digest),
     CONSTRAINT user_suite_versions_suite_fkey FOREIGN KEY (suite) REFERENCES user_suites(suite)
 );
+ALTER TABLE ONLY user_suite_versions FORCE ROW LEVEL SECURITY;
 CREATE INDEX user_suite_versions_of_project ON user_suite_versions USING btree (project_id);
 CREATE INDEX user_suite_versions_of_user ON user_suite_versions USING btree (username);
+CREATE POLICY of_projects ON user_suite_versions USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));
+ALTER TABLE user_suite_versions ENABLE ROW LEVEL SECURITY;
 
 CREATE TABLE user_suites (
     suite text NOT NULL,
     last_version integer DEFAULT 0 NOT NULL,
     CONSTRAINT user_suites_pkey PRIMARY KEY (suite)
 );
+
+CREATE FUNCTION is_readable(project_id bigint) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN ((project_id < '9000000000000000'::bigint) OR (current_setting('proctor.readable_projects'::text, true) = 'all'::text) OR ((project_id)::text = ANY (string_to_array(current_setting('proctor.readable_projects'::text, true), ','::text))));
+
+CREATE FUNCTION is_writable(project_id bigint) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN ((project_id < '9000000000000000'::bigint) OR (((current_setting('proctor.writable_projects'::text, true) = 'all'::text) OR ((project_id)::text = ANY (string_to_array(current_setting('proctor.writable_projects'::text, true), ','::text)))) AND (EXISTS (SELECT FROM projects WHERE (projects.project_id = is_writable.project_id)))));
 
 CREATE FUNCTION refuse_audit_edit() RETURNS trigger
     LANGUAGE plpgsql
@@ -446,7 +503,7 @@ BEGIN
 END;
 $$;
 
-CREATE VIEW run_rows AS
+CREATE VIEW run_rows WITH (security_invoker='true') AS
  SELECT run_id,
     username,
     project_id,
@@ -488,7 +545,7 @@ CREATE VIEW run_rows AS
     note
    FROM runs;
 
-CREATE VIEW batch_rows AS
+CREATE VIEW batch_rows WITH (security_invoker='true') AS
  SELECT batches.batch_id,
     batches.username AS batch_username,
     batches.input_file_id,
@@ -502,6 +559,7 @@ CREATE VIEW batch_rows AS
     batches.output_file_id,
     batches.error_file_id,
     batches.output_expires_after_seconds,
+    batches.project_id AS batch_project_id,
     run_rows.run_id,
     run_rows.username,
     run_rows.project_id,
@@ -544,7 +602,7 @@ CREATE VIEW batch_rows AS
    FROM (batches
      LEFT JOIN run_rows USING (run_id));
 
-CREATE VIEW bounded_rollouts AS
+CREATE VIEW bounded_rollouts WITH (security_invoker='true') AS
  SELECT runs.run_id,
     shards.shard,
     (runs.ordered ->> 'parallel_group'::text) AS parallel_group
@@ -552,7 +610,7 @@ CREATE VIEW bounded_rollouts AS
      JOIN shards USING (run_id, epoch))
   WHERE ((runs.state = 'running'::text) AND (NOT runs.is_closing) AND (shards.state = 'dispatched'::text));
 
-CREATE VIEW dataset_rows AS
+CREATE VIEW dataset_rows WITH (security_invoker='true') AS
  SELECT datasets.dataset_id,
     datasets.name,
     datasets.username,
@@ -571,7 +629,7 @@ CREATE VIEW dataset_rows AS
    FROM (datasets
      JOIN dataset_contents USING (digest, format));
 
-CREATE VIEW file_rows AS
+CREATE VIEW file_rows WITH (security_invoker='true') AS
  SELECT files.file_id,
     files.name,
     files.username,

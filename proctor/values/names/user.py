@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from proctor.values.contract_enum import ContractEnum
+from proctor.values.names.project import is_declared
 
 MAX_USER_CHARACTERS = 128
 # The user of a call that names none.
@@ -31,7 +32,8 @@ class Caller:
     """The user who makes a request. `is_verified`: an API key proved the name.
 
     `key_id` is that of a stored key; one in the settings of the gateway has none. `session_id` is that of a
-    browser's session, `address` the one that the gateway was called from.
+    browser's session, `address` the one that the gateway was called from. `projects` are the declared ones
+    that the user is a member of, with the user's role in each.
     """
 
     name: str = LOCAL_USER
@@ -40,6 +42,7 @@ class Caller:
     key_id: str = ""
     session_id: str = ""
     address: str = ""
+    projects: tuple[tuple[int, Role], ...] = ()
 
     @property
     def is_operator(self) -> bool:
@@ -49,6 +52,24 @@ class Caller:
     def is_viewer(self) -> bool:
         return self.role is Role.VIEWER
 
-    def may_change(self, owner: str) -> bool:
+    @property
+    def sight(self) -> tuple[int, ...] | None:
+        """The declared projects that it sees; None for all of them. Callers of one sight see the same."""
+        return None if self.is_operator else tuple(project_id for project_id, _ in self.projects)
+
+    def role_in(self, project_id: int) -> Role | None:
+        """What the caller may do in a project; None where it is not to be seen.
+
+        In a declared project the role of the member counts. A viewer's key only reads, everywhere.
+        """
+        if self.is_operator or not is_declared(project_id):
+            return self.role
+        role = dict(self.projects).get(project_id)
+        return self.role if role and self.is_viewer else role
+
+    def may_change(self, owner: str, project_id: int = 0) -> bool:
         """Whether it may change or delete what belongs to `owner`."""
-        return self.role >= Role.MAINTAINER or (self.name == owner and self.role >= Role.RUNNER)
+        role = self.role_in(project_id)
+        if role is None:
+            return False
+        return role >= Role.MAINTAINER or (self.name == owner and role >= Role.RUNNER)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 
 from proctor.values.names.user import Caller, Role
+from services.common.sql.row_scope import ALL_ROWS, RowScope, serve_scope
 
 # Keys of metadata that only the gateway sets begin with this.
 PREFIX = "x-proctor-"
@@ -15,6 +16,8 @@ _NAME = f"{PREFIX}caller-bin"
 _ROLE = f"{PREFIX}role"
 _KEY_ID = f"{PREFIX}key-id"
 _ADDRESS = f"{PREFIX}address-bin"
+# As "9000000000000001:2", with commas between them.
+_PROJECTS = f"{PREFIX}projects"
 
 _ROLES: Mapping[object, Role] = {role.value: role for role in Role}
 
@@ -25,7 +28,8 @@ _current: ContextVar[Caller] = ContextVar("current_caller", default=_NOBODY)
 
 def caller_metadata(caller: Caller) -> Metadata:
     named = ((_NAME, caller.name.encode()), (_ROLE, caller.role.value))
-    known = ((_KEY_ID, caller.key_id), (_ADDRESS, caller.address.encode()))
+    projects = ",".join(f"{project_id}:{role.number}" for project_id, role in caller.projects)
+    known = ((_KEY_ID, caller.key_id), (_ADDRESS, caller.address.encode()), (_PROJECTS, projects))
     return (*named, *((key, value) for key, value in known if value))
 
 
@@ -40,18 +44,38 @@ def caller_of(metadata: Iterable[tuple[str, str | bytes]] | None) -> Caller:
         role=_ROLES.get(found.get(_ROLE), Role.VIEWER),
         key_id=str(found.get(_KEY_ID, "")),
         address=address.decode() if isinstance(address, bytes) else "",
+        projects=_projects(str(found.get(_PROJECTS, ""))),
     )
+
+
+def _projects(text: str) -> tuple[tuple[int, Role], ...]:
+    pairs = (each.split(":") for each in text.split(",") if text)
+    return tuple((int(project_id), Role.of_number(int(role))) for project_id, role in pairs)
 
 
 def signed_caller(found: Mapping[str, str | bytes]) -> bytes:
     """The caller in metadata, as a signature covers it. Only the name may have line breaks: it is last."""
-    values = (found.get(key, b"") for key in (_ROLE, _KEY_ID, _ADDRESS, _NAME))
+    values = (found.get(key, b"") for key in (_ROLE, _KEY_ID, _PROJECTS, _ADDRESS, _NAME))
     return b"\n".join(value if isinstance(value, bytes) else value.encode() for value in values)
 
 
-def serve_caller(caller: Caller) -> None:
-    """Names the caller of the call that this task serves."""
+def serve_caller(found: Mapping[str, str | bytes]) -> Caller:
+    """Names the caller in the metadata of the call that this task serves; its statements see his rows.
+
+    The scheduler calls without one for its own work, which sees everything.
+    """
+    caller = caller_of(found.items())
     _current.set(caller)
+    serve_scope(_scope_of(caller) if _NAME in found else ALL_ROWS)
+    return caller
+
+
+def _scope_of(caller: Caller) -> RowScope:
+    if caller.is_operator:
+        return ALL_ROWS
+    readable = [str(project_id) for project_id, _ in caller.projects]
+    writable = [str(each) for each, _ in caller.projects if caller.role_in(each) != Role.VIEWER]
+    return RowScope(",".join(readable), ",".join(writable))
 
 
 def current_caller() -> Caller:

@@ -48,6 +48,12 @@ METHODS: Mapping[str, Permission] = {
     "SetLimits": Permission.OPERATOR,
     "ListChanges": _READ,
     "ListAuditRecords": Permission.OPERATOR,
+    # Projects. Who gives roles is an operator, or a maintainer of the project.
+    "CreateProject": Permission.OPERATOR,
+    "ListProjects": _READ,
+    "GetProject": _READ,
+    "SetProjectMember": _OWNER,
+    "RemoveProjectMember": _OWNER,
     # Keys.
     "CreateKey": Permission.OPERATOR,
     "ListKeys": Permission.OPERATOR,

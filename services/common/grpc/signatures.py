@@ -12,7 +12,7 @@ from typing import Any, cast
 import grpc
 
 from services.common.errors import CallNotSigned, CallSignedWrongly
-from services.common.grpc.caller import PREFIX, caller_of, serve_caller, signed_caller
+from services.common.grpc.caller import PREFIX, serve_caller, signed_caller
 from services.common.grpc.permissions import Permission, check_role, method_permission
 from services.common.grpc.tls import AllowedClients
 
@@ -119,7 +119,6 @@ class SignedCalls:
         signers = (self.internal,) if permission is Permission.INTERNAL else self.public
         if not any(signer.has_signed(method, found, signature) for signer in signers):
             raise CallSignedWrongly(method=name, seconds=LIFETIME_SECONDS)
-        caller = caller_of(found.items())
+        caller = serve_caller(found)
         if permission in _BY_ROLE:
             check_role(permission, caller)
-        serve_caller(caller)

@@ -11,6 +11,7 @@ import asyncpg
 from services.common.errors import ReadTooSlow, TooManyReads
 from services.common.postgres import PostgresSession
 from services.common.sql.queries import Query
+from services.common.sql.row_scope import RowScope, current_scope
 
 # A client that repeats at once would only wait for the same slots again.
 RETRY_AFTER_SECONDS = 2
@@ -53,6 +54,10 @@ class ReadSession(PostgresSession):
 
         async with self._slot():
             return await super().repeat(once)
+
+    def _scope_of_changes(self) -> RowScope:
+        """Lists are read in transactions as well."""
+        return current_scope()
 
     @asynccontextmanager
     async def _slot(self) -> AsyncIterator[None]:

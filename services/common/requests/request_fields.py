@@ -4,9 +4,9 @@ import unicodedata
 from uuid import UUID
 
 from proctor.values.generation import Problem
-from proctor.values.names.user import MAX_USER_CHARACTERS, OTHER_USERS, Caller, is_user_name
+from proctor.values.names.user import MAX_USER_CHARACTERS, OTHER_USERS, Caller, Role, is_user_name
 from services.common.checked_fields import checked_number
-from services.common.errors import BelongsToAnother, InvalidParameter
+from services.common.errors import BelongsToAnother, InvalidParameter, ProjectNotFound
 
 DEFAULT_PAGE_SIZE = 20
 MAX_PAGE_SIZE = 500
@@ -14,10 +14,17 @@ MAX_PAGE_SIZE = 500
 _DIRECTION_MARKS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
 
-def check_owner(caller: Caller, owner: str, thing: str) -> None:
+def check_owner(caller: Caller, owner: str, thing: str, project_id: int) -> None:
     """Raises `BelongsToAnother` unless the caller may change the thing, such as "Run 7"."""
-    if not caller.may_change(owner):
+    if not caller.may_change(owner, project_id):
         raise BelongsToAnother(thing=thing, owner=owner)
+
+
+def check_stores(caller: Caller, project_id: int) -> None:
+    """Raises `ProjectNotFound` unless the caller may store something in the project."""
+    role = caller.role_in(project_id)
+    if role is None or role < Role.RUNNER:
+        raise ProjectNotFound
 
 
 def checked_request_id(text: str) -> str:

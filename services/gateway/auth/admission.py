@@ -136,13 +136,18 @@ class Admission:
     trail: AuditTrail
 
     async def caller_of(self, headers: Mapping[str, str], address: str, session: str = "") -> Caller:
-        """Raises what `Identity.caller_of` does, and `TooManyWrongKeys` for the next unknown key."""
+        """The caller with the caller's projects.
+
+        Raises what `Identity.caller_of` does, and `TooManyWrongKeys` for the next unknown key.
+        """
         try:
             caller = await self._found(headers, address, session)
         except (KeyUnknown, TooManyWrongKeys):
             self.trail.note_refusal(SIGN_IN, None, key_id=presented_key_id(headers), address=address)
             raise
-        return replace(caller, address=address)
+        # An operator sees every project, and is no member of any.
+        projects = () if caller.is_operator else self.keys.ring.projects_of(caller.name)
+        return replace(caller, address=address, projects=projects)
 
     async def _found(self, headers: Mapping[str, str], address: str, session: str) -> Caller:
         try:

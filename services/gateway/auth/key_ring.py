@@ -40,6 +40,8 @@ class KeyRing:
         # Sessions that were ended before their time, and until when.
         self._ended: dict[str, float] = {}
         self._tidied_at = 1
+        # Roles in declared projects, by user and project.
+        self._roles: defaultdict[str, dict[int, Role]] = defaultdict(dict)
         self._noted_at: dict[str, float] = {}
         self._used: set[str] = set()
         self._calls: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)
@@ -59,6 +61,14 @@ class KeyRing:
         key = self._taken(key_id)
         return self._used_by(key_id, key) if key else None
 
+    def projects_of(self, user: str) -> tuple[tuple[int, Role], ...]:
+        """The declared projects of a user, with roles. Raises `KeysOutdated` where there are any."""
+        roles = self._roles.get(user)
+        if not roles:
+            return ()
+        self._check_age()
+        return tuple(sorted(roles.items()))
+
     def is_ended(self, session_id: str) -> bool:
         return session_id in self._ended
 
@@ -77,11 +87,13 @@ class KeyRing:
         return Caller(key.user, key.role, is_verified=True, key_id=key_id)
 
     def _taken(self, key_id: str) -> HeldKey | None:
-        now = self._clock.monotonic()
-        if self._heard_at is None or now - self._heard_at > MAX_AGE_SECONDS:
-            raise KeysOutdated
+        self._check_age()
         key = self._keys.get(key_id)
-        return key if key and now < key.ends_at else None
+        return key if key and self._clock.monotonic() < key.ends_at else None
+
+    def _check_age(self) -> None:
+        if self._heard_at is None or self._clock.monotonic() - self._heard_at > MAX_AGE_SECONDS:
+            raise KeysOutdated
 
     def _note_use(self, key_id: str) -> None:
         now = self._clock.monotonic()
@@ -98,6 +110,7 @@ class KeyRing:
         """Takes what the scheduler says has changed. Calls whose key ends are ended then."""
         if changes.is_unknown_version:
             self._keys.clear()
+            self._roles.clear()
             self.version = 0
             # Their keys may be none any more, and no change says so.
             for calls in self._calls.values():
@@ -113,16 +126,32 @@ class KeyRing:
                 self._keys.pop(each.key_id, None)
                 self._noted_at.pop(each.key_id, None)
             _end_in(ends_in, self._calls.get(each.key_id, ()))
+        for member in changes.members:
+            self._learn_member(member)
         for session in changes.sessions:
             self.end_session(session.session_id, session.ends_in.ToTimedelta().total_seconds())
         self.version = changes.version
         if not changes.has_more:
             self._heard_at = now
 
+    def _learn_member(self, member: access_pb2.KnownMember) -> None:
+        """What a user has open ends with the role that it was opened with."""
+        roles = self._roles[member.user]
+        had = roles.pop(member.project_id, None)
+        if member.role:
+            roles[member.project_id] = Role.of_number(member.role)
+        if had and had is not roles.get(member.project_id):
+            _end_in(0, self._calls.get(_user(member.user), ()))
+        if not roles:
+            del self._roles[member.user]
+
     @asynccontextmanager
     async def while_taken(self, caller: Caller) -> AsyncIterator[None]:
-        """Ends what is inside when the key or the session of its caller does. Raises `KeyUnknown` then."""
-        proofs = [each for each in (caller.key_id, caller.session_id) if each]
+        """Ends what is inside when the key, the session or a role of its caller does.
+
+        Raises `KeyUnknown` then.
+        """
+        proofs = [_user(caller.name), *filter(None, (caller.key_id, caller.session_id))]
         key = self._keys.get(caller.key_id)
         # It may have ended since the caller was found, which waits for the scheduler's count of requests.
         if (caller.key_id and key is None) or self.is_ended(caller.session_id):
@@ -142,6 +171,11 @@ class KeyRing:
                 self._calls[each].discard(call)
                 if not self._calls[each]:
                     del self._calls[each]
+
+
+def _user(name: str) -> str:
+    """Among the ids of keys and sessions, which have no blanks."""
+    return f"user {name}"
 
 
 def _end_in(seconds: float, calls: Iterable[asyncio.Timeout]) -> None:

@@ -38,6 +38,8 @@ def backend_error(error: grpc.aio.AioRpcError, backend: str) -> DomainError:
 
 
 _ANONYMOUS = Caller()
+# Declared projects; None: all.
+Sight = tuple[int, ...] | None
 # The caller of the request that is being served.
 _caller: ContextVar[Caller] = ContextVar("caller", default=_ANONYMOUS)
 
@@ -50,6 +52,11 @@ def calling_for(caller: Caller) -> Iterator[None]:
         yield
     finally:
         _caller.reset(token)
+
+
+def present_sight() -> Sight:
+    """Of the caller whose request is served: what was read for it may be shown to others of its sight."""
+    return _caller.get().sight
 
 
 class BackendChannel(StubChannel):

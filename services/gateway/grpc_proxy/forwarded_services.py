@@ -21,6 +21,7 @@ from proctor.v1 import (
     comparison_service_pb2,
     key_service_pb2,
     leaderboard_service_pb2,
+    project_service_pb2,
     rollout_service_pb2,
 )
 from proctor.v1 import batch_service_pb2 as batch_pb2
@@ -57,6 +58,7 @@ SCHEDULER_FILES = (
     change_service_pb2,
     audit_service_pb2,
     key_service_pb2,
+    project_service_pb2,
     dataset_pb2,
     file_pb2,
     batch_pb2,

@@ -19,7 +19,6 @@ from services.gateway.api import (
     batches,
     changes,
     exports,
-    keys,
     leaderboard,
     models,
     queue,
@@ -28,6 +27,7 @@ from services.gateway.api import (
     rollouts,
     users,
 )
+from services.gateway.api.access import keys, projects
 from services.gateway.api.comparisons import gates, sizes
 from services.gateway.api.comparisons import routes as comparisons
 from services.gateway.api.dataset_runs import routes as dataset_runs
@@ -82,6 +82,7 @@ _ROUTERS = (
     changes.router,
     audit.router,
     keys.router,
+    projects.router,
     suites.router,
     models.router,
     datasets.router,

@@ -12,6 +12,7 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.outcome import FailureClass
 from proctor.wire.convert import Codec
 from services.common.checked_fields import checked_choice, checked_id, checked_text, invalid_field
+from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size
 from services.results.answers.calibrate_judge import CalibrateJudge
@@ -71,7 +72,7 @@ class GrpcAnswerApi(answer_grpc.AnswerServiceServicer):
             _mark(request),
             checked_text("user", request.user),
         )
-        counts = await self.mark_answers.mark(marking)
+        counts = await self.mark_answers.mark(marking, caller_of(context.invocation_metadata()))
         return answer_pb2.MarkAnswersResponse(golden_count=counts.golden, wrong_count=counts.wrong)
 
     async def ListMarkChanges(

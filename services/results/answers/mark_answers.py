@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.values.names.user import LOCAL_USER
+from proctor.values.names.project import is_declared
+from proctor.values.names.user import LOCAL_USER, Caller
 from proctor.values.outcome import MAX_MARKED_ANSWERS
 from services.common.checked_fields import invalid_field
 from services.common.requests.page_tokens import number_token, read_number_token
+from services.common.requests.request_fields import check_stores
 from services.results.answers.errors import RowNotFound
 from services.results.answers.marks import Mark, MarkChange, MarkCounts
 from services.results.answers.postgres import PostgresMarks
@@ -39,11 +41,16 @@ class MarkAnswers:
     records: RunRecordStore
     marks: PostgresMarks
 
-    async def mark(self, request: MarkRequest) -> MarkCounts:
-        """Marks all named answers, or fails and marks none. Returns how many marks the run has now."""
+    async def mark(self, request: MarkRequest, caller: Caller) -> MarkCounts:
+        """Marks all named answers, or fails and marks none. Returns how many marks the run has now.
+
+        Raises `ProjectNotFound` for who only reads in the project of the run.
+        """
         if len(request.answers) > MAX_MARKED_ANSWERS:
             raise invalid_field("answers", f"must be at most {MAX_MARKED_ANSWERS} at a time")
         record = await self.records.get(request.run_id)
+        if is_declared(record.plan.facts.project_id):
+            check_stores(caller, record.plan.facts.project_id)
         keys = await self._keys(record.plan, request.answers)
         return await self.marks.mark(request.run_id, keys, request.mark, request.user or LOCAL_USER)
 

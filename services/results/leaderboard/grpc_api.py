@@ -16,6 +16,8 @@ from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from proctor.wire.well_known import time_to_proto
 from services.common.checked_fields import checked_choice, checked_id, checked_ids, checked_text
+from services.common.errors import ProjectNotFound
+from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import MAX_PAGE_SIZE
 from services.results.leaderboard.closed_run import ClosedRun
@@ -43,6 +45,8 @@ class GrpcLeaderboardApi(leaderboard_grpc.LeaderboardServiceServicer):
     async def GetLeaderboard(
         self, request: leaderboard_service_pb2.GetLeaderboardRequest, context: RpcContext
     ) -> leaderboard_service_pb2.GetLeaderboardResponse:
+        if caller_of(context.invocation_metadata()).role_in(request.project_id) is None:
+            raise ProjectNotFound
         query = LeaderboardQuery(
             checked_text("benchmark", request.benchmark),
             checked_text("metric", request.metric),

@@ -10,10 +10,12 @@ import asyncpg
 import orjson
 from pydantic import TypeAdapter
 
+from proctor.values.names.project import is_declared
 from proctor.values.plain import MAX_COUNTED
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod
 from services.common.postgres import PostgresSession, PostgresTransaction
+from services.common.sql.row_scope import EVERYTHING, current_scope
 from services.results.leaderboard.baseline import TaskBaselines
 from services.results.leaderboard.closed_run import (
     BenchmarkBaselines,
@@ -146,6 +148,7 @@ class PostgresLeaderboard:
             model=page.model,
             since=page.since,
             most=MAX_COUNTED + 1,
+            sees_all=current_scope().readable == EVERYTHING,
         )
         return 0 if row is None else int(row["runs"])
 
@@ -203,6 +206,7 @@ class PostgresPeers:
             "find_previous_run",
             run_id=run.run_id,
             benchmark=facts.benchmark,
+            project_id=str(facts.project_id) if is_declared(facts.project_id) else "",
             model=facts.model,
             conditions=conditions.key,
         )

@@ -30,8 +30,9 @@ SELECT
     c.benchmark, projects.project_id, figures.metric, c.model, figures.conditions, c.closed_at, c.run_id, figures.mean,
     :is_whole
 FROM closed_runs AS c
--- One row for the project and one for the leaderboard of all projects.
-CROSS JOIN LATERAL (VALUES (c.project_id::text), ('')) AS projects (project_id)
+-- One row for the project and one for the leaderboard of all projects, which everybody sees.
+JOIN LATERAL (VALUES (c.project_id::text), ('')) AS projects (project_id)
+    ON projects.project_id <> '' OR NOT is_declared(c.project_id)
 CROSS JOIN unnest(:conditions::text[], :metrics::text[], :means::double precision[]) AS figures (conditions, metric, mean)
 WHERE c.run_id = :run_id AND c.state = 'completed';
 
@@ -112,7 +113,10 @@ CROSS JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT e.run_id
     FROM leaderboard_entries AS e
-    WHERE e.benchmark = :benchmark AND e.project_id = '' AND e.metric = :metric
+    -- In a declared project the one before is of the project; elsewhere it may be of any.
+    WHERE e.benchmark = :benchmark
+        AND e.project_id = CASE WHEN is_declared(c.project_id) THEN :project_id ELSE '' END
+        AND e.metric = :metric
         AND e.model = listed.model AND e.conditions = listed.conditions
         AND (e.closed_at, e.run_id) < (chosen.closed_at, chosen.run_id)
     ORDER BY e.closed_at DESC, e.run_id DESC
@@ -166,12 +170,13 @@ WHERE h.benchmark = :benchmark AND h.model = :model
 ORDER BY h.closed_at DESC, h.run_id DESC
 LIMIT :limit::integer;
 
--- name: count_history: Count closed runs since a moment, to a bound; reads nothing but the key
+-- name: count_history: Count closed runs since a moment, to a bound; who sees all runs reads nothing but the key
 SELECT count(*) AS runs
 FROM (
     SELECT
-    FROM history_entries
+    FROM history_entries AS h
     WHERE benchmark = :benchmark AND model = :model AND closed_at >= :since
+        AND (:sees_all OR EXISTS (SELECT FROM closed_runs AS c WHERE c.run_id = h.run_id))
     LIMIT :most
 ) AS counted;
 
@@ -244,7 +249,8 @@ ON CONFLICT (sample_set_id, scoring_digest) DO NOTHING;
 -- name: find_previous_run: Return the completed run of a model under the same conditions before some run
 SELECT e.run_id::text AS run_id
 FROM leaderboard_entries AS e
-WHERE e.benchmark = :benchmark AND e.project_id = '' AND e.metric = 'score' AND e.model = :model AND e.conditions = :conditions
+WHERE e.benchmark = :benchmark AND e.project_id = :project_id AND e.metric = 'score' AND e.model = :model
+    AND e.conditions = :conditions
     AND (e.closed_at, e.run_id) < (SELECT c.closed_at, c.run_id FROM closed_runs AS c WHERE c.run_id = :run_id)
 ORDER BY e.closed_at DESC, e.run_id DESC
 LIMIT 1;
@@ -261,7 +267,8 @@ SELECT DISTINCT ON (h.model) h.model, h.run_id::text AS run_id
 FROM history_entries AS h
 JOIN run_records AS r USING (run_id)
 LEFT JOIN leaderboard_entries AS e
-    ON e.run_id = h.run_id AND e.benchmark = h.benchmark AND e.project_id = '' AND e.metric = 'score' AND e.model = h.model
+    ON e.run_id = h.run_id AND e.benchmark = h.benchmark AND e.project_id = r.project_id::text AND e.metric = 'score'
+    AND e.model = h.model
 WHERE h.benchmark = :benchmark AND h.model = ANY (:models) AND r.state = 'completed'
 ORDER BY
     h.model, e.is_whole IS TRUE DESC,

@@ -1,5 +1,18 @@
 -- The schema of results in 0.1.0, by topic. `schema.sql` beside this folder shows what all migrations make.
 
+-- == projects ==
+
+-- Whether only members see what is in a project: the scheduler gives such numbers to declared ones.
+CREATE FUNCTION is_declared(project_id bigint) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN project_id >= 9000000000000000;
+
+-- Whether the caller, or the service in its own work, sees what a project has. Sessions have the setting (`RowScope`); without
+-- it nothing of a declared project is seen.
+CREATE FUNCTION is_readable(project_id bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+RETURN project_id < 9000000000000000
+    OR current_setting('proctor.readable_projects', true) = 'all'
+    OR project_id::text = ANY (string_to_array(current_setting('proctor.readable_projects', true), ','));
+
 -- == samples ==
 
 -- Sample sets: staged chunk by chunk, committed as a whole, the same ordered digests stored once.
@@ -104,6 +117,11 @@ CREATE TABLE run_records (
     -- The rollouts of each sample, where some have fewer; 0 for those that are not asked.
     row_rollouts integer[] NOT NULL DEFAULT '{}'
 );
+
+ALTER TABLE run_records ENABLE ROW LEVEL SECURITY;
+-- Forced: the owner of the tables is the service itself.
+ALTER TABLE run_records FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_readable_projects ON run_records USING (is_readable(project_id)) WITH CHECK (true);
 
 -- Runs that are deleted, whose outcomes are still to be deleted: a few at a time, and on after a kill.
 CREATE TABLE deleted_runs (run_id uuid PRIMARY KEY);
@@ -227,7 +245,7 @@ CREATE INDEX outcomes_not_scored ON outcomes (run_id, status, sample, rollout) W
 CREATE INDEX outcomes_reused ON outcomes (run_id) WHERE is_reused;
 
 -- The outcomes that count: answers, and failures of the run's present epoch. The epoch is looked up for failures only.
-CREATE VIEW current_outcomes AS
+CREATE VIEW current_outcomes WITH (security_invoker) AS
 SELECT o.*
 FROM outcomes AS o
 WHERE o.status <> 'failed' OR o.epoch = (SELECT r.epoch FROM run_records AS r WHERE r.run_id = o.run_id);
@@ -341,6 +359,11 @@ CREATE TABLE closed_runs (
 -- Completed runs whose baselines are still to be computed.
 CREATE INDEX closed_runs_without_baselines ON closed_runs (closed_at) WHERE baselines IS NULL AND state = 'completed';
 
+ALTER TABLE closed_runs ENABLE ROW LEVEL SECURITY;
+-- Forced: the owner of the tables is the service itself.
+ALTER TABLE closed_runs FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_readable_projects ON closed_runs USING (is_readable(project_id)) WITH CHECK (true);
+
 -- The histories that a closed run is part of: its benchmark's and model's, its benchmark's, its model's, and that of all runs. An
 -- empty name stands for all, *suite for all suites and *dataset for all data sets, so every history is one range of the key,
 -- read backwards.
@@ -355,7 +378,7 @@ CREATE TABLE history_entries (
 CREATE INDEX history_entries_of_run ON history_entries (run_id);
 
 -- The leaderboards that a completed run is part of: for each metric that of its project and, under an empty name, that of all
--- projects. `conditions` is a digest, and empty for runs that cannot be ranked. The latest run of each model and conditions is the end of a range
+-- projects but declared ones. `conditions` is a digest, and empty for runs that cannot be ranked. The latest run of each model and conditions is the end of a range
 -- of the key, so a leaderboard is read in as many steps as it has models and conditions, however many runs there are.
 CREATE TABLE leaderboard_entries (
     benchmark text NOT NULL,

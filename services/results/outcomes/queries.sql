@@ -223,6 +223,11 @@ JOIN run_records AS r ON r.run_id = theirs.run_id
 WHERE mine.run_id = :run_id
     AND mine.task_index = :task_index
     AND theirs.run_id <> mine.run_id
+    -- Answers of a declared project are reused in it alone.
+    AND (
+        NOT is_declared(r.project_id)
+        OR r.project_id = (SELECT own.project_id FROM run_records AS own WHERE own.run_id = :run_id)
+    )
     -- A run that reported no engine may have had any.
     AND EXISTS (SELECT FROM run_environments AS reported WHERE reported.run_id = theirs.run_id)
     AND NOT EXISTS (

@@ -11,9 +11,11 @@ import orjson
 from pydantic import TypeAdapter
 
 from proctor.values.comparison import Decision
+from proctor.values.names.project import is_declared
 from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.scoring import ScoringMethod, TaskGroup, TaskScoring
 from proctor.values.usage import ModelPrice, TokenUsage
+from services.common.errors import RowsNotGuarded
 from services.common.postgres import PostgresSession, PostgresTransaction, storable
 from services.common.sandboxes.task_code.ports import CodeFiles
 from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete
@@ -45,6 +47,8 @@ class PostgresRunRecords:
 
     async def open(self, plan: RunPlan, epoch: int) -> RunRecord:
         async def add_or_open(transaction: PostgresTransaction) -> None:
+            if is_declared(plan.facts.project_id):
+                await _check_guarded(transaction)
             if not await _add(transaction, plan, epoch):
                 await _open_epoch(transaction, plan.run_id, epoch)
 
@@ -220,6 +224,13 @@ async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> b
             request_digest=task.request_digest or None,
         )
     return True
+
+
+async def _check_guarded(transaction: PostgresTransaction) -> None:
+    """Raises `RowsNotGuarded` for a role for which policies do not hold: everybody would see the run."""
+    role = await transaction.fetchval("find_bypassing_role")
+    if role is not None:
+        raise RowsNotGuarded(role=role)
 
 
 async def _open_epoch(transaction: PostgresTransaction, run_id: str, epoch: int) -> None:

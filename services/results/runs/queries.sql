@@ -2,6 +2,9 @@
 -- The weakest lock that a deletion waits for: runs with the same set do not wait for each other.
 SELECT true AS is_committed FROM sample_sets WHERE sample_set_id = :sample_set_id AND digest IS NOT NULL FOR KEY SHARE;
 
+-- name: find_bypassing_role: Return the role of this session where policies do not hold for it
+SELECT current_user::text WHERE NOT row_security_active('run_records');
+
 -- name: add_run_record: Store the record of a run
 INSERT INTO run_records (
     run_id, epoch, rollouts, row_rollouts, scoring_method, is_truncated_left, benchmark, suite_version, model, project_id,

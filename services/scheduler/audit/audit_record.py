@@ -26,6 +26,7 @@ class Action(StrEnum):
     ADD = "add"
     SIGN_OUT = "sign out"
     LABEL = "label"
+    REMOVE = "remove"
 
     @property
     def is_listed(self) -> bool:
@@ -44,6 +45,7 @@ class ObjectKind(StrEnum):
     ROLLOUTS = "rollouts"
     TASKS = "tasks"
     SESSION = "session"
+    PROJECT = "project"
 
 
 class Outcome(ContractEnum):
@@ -67,7 +69,7 @@ class Change:
     """`object_id` is empty for the limits.
 
     `detail` has the name of what was deleted or uploaded, the new limits or labels, or the user and
-    role of a key.
+    role of a key. Users who do not see `project_id` do not see the change.
     """
 
     author: Author
@@ -75,6 +77,7 @@ class Change:
     kind: ObjectKind
     object_id: str
     detail: str = ""
+    project_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)

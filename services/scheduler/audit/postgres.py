@@ -37,6 +37,7 @@ async def record_change(transaction: PostgresTransaction, change: Change) -> Non
         outcome=Outcome.DONE,
         times=1,
         is_listed=change.action.is_listed,
+        project_id=change.project_id,
     )
 
 
@@ -51,7 +52,9 @@ class PostgresAudit:
             for record in records:
                 values = asdict(record)
                 user = values.pop("user")
-                await transaction.execute("add_audit_record", username=user, is_listed=False, **values)
+                await transaction.execute(
+                    "add_audit_record", username=user, is_listed=False, project_id=0, **values
+                )
 
         await self._session.run(add)
 

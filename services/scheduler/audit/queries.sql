@@ -1,9 +1,9 @@
 -- name: add_audit_record: Store a record unless a repeated transaction has
 INSERT INTO audit_records (
-    recorded_at, username, key_id, address, action, kind, object_id, detail, outcome, times, is_listed
+    recorded_at, username, key_id, address, action, kind, object_id, detail, outcome, times, is_listed, project_id
 )
 VALUES (
-    :recorded_at, :username, :key_id, :address, :action, :kind, :object_id, :detail, :outcome, :times, :is_listed
+    :recorded_at, :username, :key_id, :address, :action, :kind, :object_id, :detail, :outcome, :times, :is_listed, :project_id
 )
 ON CONFLICT DO NOTHING;
 

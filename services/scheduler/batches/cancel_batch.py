@@ -26,7 +26,7 @@ class CancelBatch:
         Raises `BatchNotFound`, `BelongsToAnother` or `BatchAlreadyFinished`.
         """
         batch = await self.batches.get(batch_id)
-        check_owner(caller, batch.user, f"Batch {batch_id}")
+        check_owner(caller, batch.user, f"Batch {batch_id}", batch.project_id)
         state = state_of(batch)
         if batch.run is None or state.is_final or state is BatchState.FINALIZING:
             raise BatchAlreadyFinished(batch_id=batch_id, state=state)

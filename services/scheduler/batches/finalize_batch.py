@@ -180,7 +180,7 @@ class FinalizeBatch:
             created_at=now,
             prefix=bytes_prefix(file_id),
             expires_at=None if lasts is None else now + timedelta(seconds=lasts),
-            project_id=batch.run.order.project_id if batch.run else 0,
+            project_id=batch.project_id,
         )
 
     async def _delete(self, *files: FileId) -> None:

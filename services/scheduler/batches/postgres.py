@@ -54,15 +54,14 @@ class PostgresBatches:
             if ordered is None:
                 if batch.run is not None:
                     # Its files are written in the end, whatever their size, so there must be room now.
-                    await self._storage.check_room(
-                        transaction, batch.user, batch.run.order.project_id, MIN_FILE
-                    )
+                    await self._storage.check_room(transaction, batch.user, batch.project_id, MIN_FILE)
                     await self._runs.add_in(transaction, batch.run, "")
                 await transaction.execute("add_batch", **_batch_values(batch), request_id=request)
                 author = Author(batch.user, batch.created_at)
-                await record_change(
-                    transaction, Change(author, Action.CREATE, ObjectKind.BATCH, batch.batch_id)
+                made = Change(
+                    author, Action.CREATE, ObjectKind.BATCH, batch.batch_id, project_id=batch.project_id
                 )
+                await record_change(transaction, made)
             # Read again: another call may have stored the batch under this id.
             return await _found(transaction, BatchId(ordered or batch.batch_id))
 
@@ -149,6 +148,7 @@ def batch_from_row(row: asyncpg.Record) -> Batch:
     return Batch(
         batch_id=BatchId(row["batch_id"]),
         user=row["batch_username"],
+        project_id=row["batch_project_id"],
         order=order,
         created_at=row["batch_created_at"],
         total=row["batch_total"],
@@ -178,4 +178,5 @@ def _batch_values(batch: Batch) -> Mapping[str, object]:
         "run_id": batch.run.run_id if batch.run else None,
         "errors": json.dumps([asdict(error) for error in batch.errors]),
         "output_expires_after_seconds": order.output_expires_after_seconds,
+        "project_id": batch.project_id,
     }

@@ -7,11 +7,11 @@ WITH marked AS (
 )
 INSERT INTO batches (
     batch_id, username, input_file_id, endpoint, completion_window, metadata, created_at, total, run_id, errors,
-    output_expires_after_seconds, request_id
+    output_expires_after_seconds, request_id, project_id
 )
 VALUES (
     :batch_id, :username, :input_file_id, :endpoint, :completion_window, :metadata, :created_at, :total, :run_id,
-    :errors, :output_expires_after_seconds, :request_id
+    :errors, :output_expires_after_seconds, :request_id, :project_id
 )
 ON CONFLICT DO NOTHING;
 

@@ -76,7 +76,10 @@ class BatchFiles:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """`run` is None, and `errors` say why, where it failed before it had one; then it has no lines."""
+    """`run` is None, and `errors` say why, where it failed before it had one; then it has no lines.
+
+    `project_id` is that of its input file.
+    """
 
     batch_id: BatchId
     user: str
@@ -86,6 +89,7 @@ class Batch:
     run: Run | None = None
     errors: Sequence[BatchError] = ()
     files: BatchFiles | None = None
+    project_id: int = 0
 
 
 def is_batch_id(text: str) -> bool:

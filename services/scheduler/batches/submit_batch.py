@@ -1,7 +1,7 @@
 """Makes a batch: of a valid file with a run over it, of any other as one that has failed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.common.checked_fields import refuse
 from services.common.clock import Clock
@@ -130,24 +130,24 @@ class SubmitBatch:
 
     async def _judged(self, submission: BatchSubmission, file: StoredFile) -> Batch:
         batch_id, order, user = submission.batch_id, submission.order, submission.user
-        now = self.clock.now()
+        batch = Batch(batch_id, user, order, self.clock.now(), project_id=file.project_id)
         errors = errors_of_file(file, order.endpoint)
         if errors or file.content is None:
-            return Batch(batch_id, user, order, now, errors=errors)
+            return replace(batch, errors=errors)
         facts = file.content.facts
         if not facts.models:
-            return Batch(batch_id, user, order, now, errors=(NO_MODEL,))
+            return replace(batch, errors=(NO_MODEL,))
         model = model_named(facts.models[0], self.submit_run.pools, self.submit_run.aliases)
         if model is None:
-            return Batch(batch_id, user, order, now, errors=(no_such_model(facts.models[0]),))
+            return replace(batch, errors=(no_such_model(facts.models[0]),))
         try:
             run = await self._run(submission, model, file, facts)
         except DomainError as error:
             # An order that can never run makes a failed batch, as in the protocol. An outage is raised.
             if error.kind not in (ErrorKind.INVALID, ErrorKind.CONFLICT):
                 raise
-            return Batch(batch_id, user, order, now, errors=(error_of_refusal(error),))
-        return Batch(batch_id, user, order, run.created_at, facts.row_count, run)
+            return replace(batch, errors=(error_of_refusal(error),))
+        return replace(batch, created_at=run.created_at, total=facts.row_count, run=run)
 
     async def _run(self, submission: BatchSubmission, model: str, file: StoredFile, facts: RowFacts) -> Run:
         window = window_of(submission.order.completion_window)

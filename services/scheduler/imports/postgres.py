@@ -65,7 +65,8 @@ class PostgresImports:
             author = Author(run.user, run.created_at)
             details = f"{run.order.model}, SHA-256 {file_digest}"
             await record_change(
-                transaction, Change(author, Action.IMPORT, ObjectKind.RUN, run.run_id, details)
+                transaction,
+                Change(author, Action.IMPORT, ObjectKind.RUN, run.run_id, details, run.order.project_id),
             )
             return True
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from proctor.values.names.user import Role
+from services.scheduler.projects.project import KnownMember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,5 +64,6 @@ class AccessChanges:
     version: int
     keys: Sequence[KnownKey] = ()
     sessions: Sequence[EndedSession] = ()
+    members: Sequence[KnownMember] = ()
     has_more: bool = False
     is_unknown_version: bool = False

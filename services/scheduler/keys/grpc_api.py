@@ -27,6 +27,7 @@ from services.scheduler.audit.proto import RECORD
 from services.scheduler.keys.api_key import ApiKey, EndedSession, KnownKey
 from services.scheduler.keys.manage_keys import ManageKeys
 from services.scheduler.keys.ports import KeyStore
+from services.scheduler.projects.project import KnownMember
 
 SERVICE_NAMES = (
     key_service_pb2.DESCRIPTOR.services_by_name["KeyService"].full_name,
@@ -43,6 +44,7 @@ _MAX_SESSION_CHARACTERS = 64
 _KEY = Codec(ApiKey, key_pb2.ApiKey, unpaired={"prefix"})
 _KNOWN = Codec(KnownKey, access_pb2.KnownKey)
 _SESSION = Codec(EndedSession, access_pb2.EndedSession)
+_MEMBER = Codec(KnownMember, access_pb2.KnownMember)
 
 
 def _request_id(request: key_service_pb2.CreateKeyRequest | key_service_pb2.RotateKeyRequest) -> str:
@@ -127,6 +129,7 @@ class GrpcKeyApi(key_grpc.KeyServiceServicer, access_grpc.AccessServiceServicer)
             version=changes.version,
             keys=[_KNOWN.to_proto(key) for key in changes.keys],
             sessions=[_SESSION.to_proto(session) for session in changes.sessions],
+            members=[_MEMBER.to_proto(member) for member in changes.members],
             has_more=changes.has_more,
             is_unknown_version=changes.is_unknown_version,
         )

@@ -18,6 +18,7 @@ from services.scheduler.keys.api_key import (
     Replaced,
 )
 from services.scheduler.keys.errors import KeyEnded, TooManyKeys
+from services.scheduler.projects.project import KnownMember
 
 # Every replica of the gateway holds them: some 3 MB.
 MAX_KEYS = 10_000
@@ -106,6 +107,7 @@ class PostgresKeys:
             version=rows[-1]["version"] if has_more else max(current, *(row["version"] for row in rows), 0),
             keys=[_known_from_row(row) for row in rows if row["key_id"]],
             sessions=[EndedSession(row["session_id"], row["ends_in"]) for row in rows if row["session_id"]],
+            members=[_member_from_row(row) for row in rows if row["project_id"]],
             has_more=has_more,
         )
 
@@ -135,3 +137,7 @@ def _key_from_row(row: asyncpg.Record) -> ApiKey:
 
 def _known_from_row(row: asyncpg.Record) -> KnownKey:
     return KnownKey(row["key_id"], row["username"], Role(row["role"]), row["code"], row["ends_in"])
+
+
+def _member_from_row(row: asyncpg.Record) -> KnownMember:
+    return KnownMember(row["project_id"], row["username"], Role(row["role"]) if row["role"] else None)

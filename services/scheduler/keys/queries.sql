@@ -1,6 +1,3 @@
--- name: take_access_version: Return the next version; later ones wait for the end of this transaction
-UPDATE access_version SET version = version + 1 RETURNING version;
-
 -- name: read_access_version: Return the version of the last change
 SELECT version FROM access_version;
 
@@ -45,14 +42,18 @@ INSERT INTO ended_sessions (session_id, expires_at, version)
 VALUES (:session_id, :expires_at, :version)
 ON CONFLICT DO NOTHING;
 
--- name: list_access_changes: Return changes of keys and ended sessions in their order
-SELECT version, key_id, '' AS session_id, username, role, code,
+-- name: list_access_changes: Return changes of keys, ended sessions and members of projects in their order
+SELECT version, key_id, '' AS session_id, username, role, code, 0::bigint AS project_id,
     CASE WHEN revoked_at IS NULL THEN greatest(expires_at - :now, interval '0') ELSE interval '0' END AS ends_in
 FROM api_keys
 WHERE version > :behind_version
 UNION ALL
-SELECT version, '', session_id, '', '', '', greatest(expires_at - :now, interval '0')
+SELECT version, '', session_id, '', '', '', 0, greatest(expires_at - :now, interval '0')
 FROM ended_sessions
+WHERE version > :behind_version
+UNION ALL
+SELECT version, '', '', username, role, '', project_id, interval '0'
+FROM project_members
 WHERE version > :behind_version
 ORDER BY version
 LIMIT :limit;

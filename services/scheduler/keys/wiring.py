@@ -1,4 +1,4 @@
-"""Joins the parts of keys: the APIs of operators and of gateways, and the removal of old keys."""
+"""Joins the parts of keys: the APIs of projects, operators and gateways, and the removal of old keys."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from services.scheduler.keys.grpc_api import SERVICE_NAMES, GrpcKeyApi
 from services.scheduler.keys.manage_keys import ManageKeys
 from services.scheduler.keys.postgres import PostgresKeys
 from services.scheduler.postgres import Connections
+from services.scheduler.projects.wiring import make_projects
 from services.scheduler.settings import SchedulerSettings
 
 
@@ -27,5 +28,6 @@ def make_keys(settings: SchedulerSettings, connections: Connections) -> KeyParts
     audit = PostgresAudit(session=connections.postgres)
     api = GrpcKeyApi(manage=manage, keys=keys, audit=audit, clock=clock)
     return KeyParts(
-        apis=dict.fromkeys(SERVICE_NAMES, api.register), cleanup=DeleteOldKeys(keys=keys, clock=clock)
+        apis={**dict.fromkeys(SERVICE_NAMES, api.register), **make_projects(connections)},
+        cleanup=DeleteOldKeys(keys=keys, clock=clock),
     )

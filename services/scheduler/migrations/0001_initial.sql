@@ -1,5 +1,54 @@
 -- The schema of the scheduler in 0.1.0, by topic. `schema.sql` beside this folder shows what all migrations make.
 
+-- == projects ==
+
+-- Declared projects: their numbers are so large that nobody takes one by chance. Any smaller number groups what everybody sees.
+CREATE TABLE projects (
+    project_id bigint GENERATED ALWAYS AS IDENTITY (START WITH 9000000000000001) PRIMARY KEY,
+    name text NOT NULL UNIQUE,
+    note text NOT NULL,
+    created_by text NOT NULL,
+    created_at timestamptz NOT NULL,
+    -- Derived from the user and the request id.
+    request_id uuid UNIQUE
+);
+
+-- Whether the caller, or the service in its own work, sees what a project has. Sessions have the setting (`RowScope`); without
+-- it nothing of a declared project is seen.
+CREATE FUNCTION is_readable(project_id bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+RETURN project_id < 9000000000000000
+    OR current_setting('proctor.readable_projects', true) = 'all'
+    OR project_id::text = ANY (string_to_array(current_setting('proctor.readable_projects', true), ','));
+
+-- Whether something may be stored in a project: a declared one exists, and its role allows it.
+CREATE FUNCTION is_writable(project_id bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+RETURN project_id < 9000000000000000
+    OR (
+        (
+            current_setting('proctor.writable_projects', true) = 'all'
+            OR project_id::text = ANY (string_to_array(current_setting('proctor.writable_projects', true), ','))
+        )
+        AND EXISTS (SELECT FROM projects WHERE projects.project_id = is_writable.project_id)
+    );
+
+ALTER TABLE projects ENABLE ROW LEVEL SECURITY;
+-- Forced: the owner of the tables is the service itself.
+ALTER TABLE projects FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_readable_projects ON projects USING (is_readable(project_id)) WITH CHECK (true);
+
+-- Users with roles in a project. Gateways follow the versions; a member that was removed stays as a row without a role.
+CREATE TABLE project_members (
+    project_id bigint NOT NULL REFERENCES projects,
+    username text NOT NULL,
+    role text CHECK (role IN ('viewer', 'runner', 'maintainer')),
+    changed_by text NOT NULL,
+    changed_at timestamptz NOT NULL,
+    version bigint NOT NULL UNIQUE,
+    PRIMARY KEY (project_id, username)
+);
+
+CREATE INDEX project_members_of_user ON project_members (username);
+
 -- == leadership ==
 
 -- Which scheduler leads: one row. Each term of leadership raises the token; a write with an older token is rejected.
@@ -37,6 +86,10 @@ CREATE TABLE user_suite_versions (
 -- What a user or a project stores is summed up in the transaction that adds to it.
 CREATE INDEX user_suite_versions_of_user ON user_suite_versions (username);
 CREATE INDEX user_suite_versions_of_project ON user_suite_versions (project_id);
+
+ALTER TABLE user_suite_versions ENABLE ROW LEVEL SECURITY;
+ALTER TABLE user_suite_versions FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_projects ON user_suite_versions USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));
 
 CREATE TABLE user_suite_files (
     suite text NOT NULL,
@@ -123,15 +176,23 @@ CREATE TABLE unreferenced_prefixes (
     since timestamptz NOT NULL DEFAULT now()
 );
 
+ALTER TABLE datasets ENABLE ROW LEVEL SECURITY;
+ALTER TABLE datasets FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_projects ON datasets USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));
+
+ALTER TABLE files ENABLE ROW LEVEL SECURITY;
+ALTER TABLE files FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_projects ON files USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));
+
 -- Data sets with their contents.
-CREATE VIEW dataset_rows AS
+CREATE VIEW dataset_rows WITH (security_invoker) AS
 SELECT dataset_id, name, username, uploaded_at, request_id, digest, format, prefix, size_bytes, row_count, target_count,
        models, endpoint, stored_bytes, project_id
 FROM datasets
 JOIN dataset_contents USING (digest, format);
 
 -- Files with their contents, if they have one. Faults are left out: a page of files needs none.
-CREATE VIEW file_rows AS
+CREATE VIEW file_rows WITH (security_invoker) AS
 SELECT file_id, name, username, purpose, files.size_bytes AS file_bytes, created_at, expires_at,
        files.prefix AS file_prefix, fault_count, digest, format, dataset_contents.prefix, dataset_contents.size_bytes,
        row_count, target_count, models, endpoint, stored_bytes, project_id
@@ -303,8 +364,12 @@ CREATE INDEX runs_expiring ON runs (expires_at)
 CREATE INDEX runs_using_dataset ON runs (dataset_id)
     WHERE dataset_id IS NOT NULL AND state IN ('pending', 'running', 'paused');
 
+ALTER TABLE runs ENABLE ROW LEVEL SECURITY;
+ALTER TABLE runs FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_projects ON runs USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));
+
 -- The columns from which a run is read, and those by which runs are filtered and ordered.
-CREATE VIEW run_rows AS
+CREATE VIEW run_rows WITH (security_invoker) AS
 SELECT run_id, username, project_id, benchmark, suite_version, dataset_id, dataset_name, model, pool, priority, ordered,
        scoring_method, state, epoch, phase, planned_epoch, is_closed, total, reused_answers, created_at, queued_at,
        started_at, admitted_at, ran_seconds, earlier_seconds, finished_at, deadline, expires_at, error_reason, error_message,
@@ -373,7 +438,7 @@ CREATE INDEX shards_planned ON shards (run_id, epoch, shard) WHERE state = 'plan
 CREATE INDEX shards_dispatched ON shards (run_id, epoch, shard) WHERE state = 'dispatched';
 
 -- Rollouts in flight that orders bound: each is a shard.
-CREATE VIEW bounded_rollouts AS
+CREATE VIEW bounded_rollouts WITH (security_invoker) AS
 SELECT run_id, shard, ordered ->> 'parallel_group' AS parallel_group
 FROM runs
 JOIN shards USING (run_id, epoch)
@@ -417,19 +482,25 @@ CREATE TABLE batches (
     -- Lifetime of each written file; null: until it is deleted.
     output_expires_after_seconds bigint,
     -- Derived from the user and the request id.
-    request_id uuid UNIQUE
+    request_id uuid UNIQUE,
+    -- That of the input file.
+    project_id bigint NOT NULL DEFAULT 0
 );
 
 CREATE INDEX batches_newest ON batches (created_at DESC, batch_id DESC);
 CREATE INDEX batches_of_file ON batches (input_file_id);
 CREATE INDEX batches_to_finalize ON batches (run_id) WHERE finalized_at IS NULL AND run_id IS NOT NULL;
 
+ALTER TABLE batches ENABLE ROW LEVEL SECURITY;
+ALTER TABLE batches FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_projects ON batches USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));
+
 -- Batches with their runs, under column names that both can have. The columns of a view are those that it had when it was made:
 -- after a change of run_rows this one is replaced too.
-CREATE VIEW batch_rows AS
+CREATE VIEW batch_rows WITH (security_invoker) AS
 SELECT batch_id, batches.username AS batch_username, input_file_id, endpoint, completion_window, metadata,
        batches.created_at AS batch_created_at, batches.total AS batch_total, errors, finalized_at, output_file_id,
-       error_file_id, output_expires_after_seconds, run_rows.*
+       error_file_id, output_expires_after_seconds, batches.project_id AS batch_project_id, run_rows.*
 FROM batches
 LEFT JOIN run_rows USING (run_id);
 
@@ -548,11 +619,17 @@ CREATE TABLE audit_records (
     times integer NOT NULL DEFAULT 1,
     -- One of the changes that every user sees.
     is_listed boolean NOT NULL,
+    -- Of the object, as far as users see the change.
+    project_id bigint NOT NULL DEFAULT 0,
     -- A transaction that is repeated, because its answer was lost, makes no second row.
     UNIQUE (object_id, recorded_at, action, kind, username, address)
 );
 CREATE INDEX audit_records_listed ON audit_records (record_id) WHERE is_listed;
 CREATE INDEX audit_records_of_user ON audit_records (username, record_id);
+
+ALTER TABLE audit_records ENABLE ROW LEVEL SECURITY;
+ALTER TABLE audit_records FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_readable_projects ON audit_records USING (is_readable(project_id)) WITH CHECK (true);
 
 -- Rows are added, and deleted by the sweep of old ones alone, which says so in its transaction.
 CREATE FUNCTION refuse_audit_edit() RETURNS trigger LANGUAGE plpgsql AS $$

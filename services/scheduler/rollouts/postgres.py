@@ -58,7 +58,9 @@ class PostgresRolloutsOrders:
         async def add(transaction: PostgresTransaction) -> Sequence[Run]:
             if await transaction.fetchval("add_rollouts_order", **values):
                 author = Author(order.user, order.created_at)
-                change = Change(author, Action.SUBMIT, ObjectKind.ROLLOUTS, order.order_id, order.suite)
+                change = Change(
+                    author, Action.SUBMIT, ObjectKind.ROLLOUTS, order.order_id, order.suite, order.project_id
+                )
                 await record_change(transaction, change)
             return [await self._runs.add_in(transaction, run, request_id=run.run_id) for run in runs]
 

@@ -106,6 +106,8 @@ WHERE project_id = :project_id;
 SELECT execution, name, sum(size_bytes)::bigint AS size_bytes, count(*)::integer AS parts, max(stored_at) AS stored_at
 FROM rollout_artifacts
 WHERE run_id = :run_id AND sample = :sample AND rollout = :rollout AND is_stored
+    -- Who does not see the run does not see them.
+    AND EXISTS (SELECT FROM runs WHERE run_id = :run_id)
 GROUP BY execution, name
 ORDER BY execution, name
 LIMIT :limit;
@@ -114,6 +116,7 @@ LIMIT :limit;
 SELECT execution, name, sum(size_bytes)::bigint AS size_bytes, count(*)::integer AS parts, max(stored_at) AS stored_at
 FROM rollout_artifacts
 WHERE run_id = :run_id AND sample = :sample AND rollout = :rollout AND execution = :execution AND name = :name AND is_stored
+    AND EXISTS (SELECT FROM runs WHERE run_id = :run_id)
 GROUP BY execution, name;
 
 -- name: record_budget_use: Record what an execution of a rollout used, and return what those before it used

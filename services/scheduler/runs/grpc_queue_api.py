@@ -100,7 +100,8 @@ class GrpcQueueApi(queue_grpc.QueueServiceServicer, request_count_grpc.RequestCo
     async def GetQueue(
         self, request: queue_pb2.GetQueueRequest, context: RpcContext
     ) -> queue_pb2.GetQueueResponse:
-        queue = await self.list_runs.show_queue(checked_page_size(request.page_size, DEFAULT_PAGE_SIZE))
+        size = checked_page_size(request.page_size, DEFAULT_PAGE_SIZE)
+        queue = await self.list_runs.show_queue(size, caller_of(context.invocation_metadata()))
         return queue_pb2.GetQueueResponse(
             running=[brief_to_proto(run) for run in queue.running],
             pending=[brief_to_proto(run) for run in queue.pending],

@@ -23,10 +23,11 @@ class DeleteSuite:
         """Raises `BelongsToAnother`, `SuiteInUse`, `SuiteVersionNotFound`, `SuiteInstalled`."""
         checked_text("suite", suite)
         owner = await self.stored.owner(suite, version)
+        # None is a version that the caller does not see, too.
         if owner is not None:
-            check_owner(caller, owner, f"Version {version} of the suite {suite}")
-        if await self.stored.delete(suite, version, Author(caller.name, self.clock.now())):
-            return
+            check_owner(caller, owner.user, f"Version {version} of the suite {suite}", owner.project_id)
+            if await self.stored.delete(suite, version, Author(caller.name, self.clock.now())):
+                return
         if suite in self.installed.names():
             raise SuiteInstalled(suite=suite)
         others = listed([stored.full_name for stored in await self.stored.latest()])

@@ -82,7 +82,7 @@ class UserSuiteStore(Protocol):
 
     async def document(self, stored: StoredSuite) -> SuiteDocument | None: ...
 
-    async def owner(self, suite: str, version: int) -> str | None:
+    async def owner(self, suite: str, version: int) -> SuiteOwner | None:
         """The user who added a version; None if there is none."""
         ...
 

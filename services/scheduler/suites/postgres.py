@@ -5,7 +5,9 @@ from datetime import datetime
 
 import asyncpg
 
+from proctor.values.names.project import is_declared
 from proctor.values.names.suite_name import versioned_name
+from services.common.errors import InvalidParameter
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
 from services.scheduler.audit.postgres import record_change
@@ -27,9 +29,12 @@ class PostgresUserSuites:
 
         async def add(transaction: PostgresTransaction) -> AddedSuite:
             await transaction.execute("lock_suite", suite=suite)
+            _check_project(suite, project_id, await transaction.fetchval("find_suite_project", suite=suite))
             known = await transaction.fetchrow("find_suite_content", suite=suite, digest=digest)
             if known is not None:
-                return AddedSuite(StoredSuite(suite, digest=digest, **known), is_known=True)
+                return AddedSuite(
+                    StoredSuite(suite, digest=digest, project_id=project_id, **known), is_known=True
+                )
             version = await transaction.fetchval(
                 "add_suite_version",
                 suite=suite,
@@ -46,8 +51,9 @@ class PostgresUserSuites:
             )
             await self._check_storage(transaction, user, project_id, document.size_bytes)
             name = versioned_name(suite, version)
-            await record_change(transaction, Change(Author(user, now), Action.ADD, ObjectKind.SUITE, name))
-            return AddedSuite(StoredSuite(suite, version, digest, user))
+            change = Change(Author(user, now), Action.ADD, ObjectKind.SUITE, name, project_id=project_id)
+            await record_change(transaction, change)
+            return AddedSuite(StoredSuite(suite, version, digest, user, project_id))
 
         return await self._session.run(add)
 
@@ -69,20 +75,29 @@ class PostgresUserSuites:
 
         return await self._session.run(read)
 
-    async def owner(self, suite: str, version: int) -> str | None:
-        owner: str | None = await self._session.fetchval("read_suite_owner", suite=suite, version=version)
-        return owner
+    async def owner(self, suite: str, version: int) -> SuiteOwner | None:
+        row = await self._session.fetchrow("read_suite_owner", suite=suite, version=version)
+        return SuiteOwner(**row) if row else None
 
     async def delete(self, suite: str, version: int, author: Author) -> bool:
         async def delete(transaction: PostgresTransaction) -> bool:
-            removed = await transaction.fetchval("delete_suite_version", suite=suite, version=version)
-            if removed is None:
+            project_id = await transaction.fetchval("delete_suite_version", suite=suite, version=version)
+            if project_id is None:
                 return False
             name = versioned_name(suite, version)
-            await record_change(transaction, Change(author, Action.DELETE, ObjectKind.SUITE, name))
+            change = Change(author, Action.DELETE, ObjectKind.SUITE, name, project_id=project_id)
+            await record_change(transaction, change)
             return True
 
         try:
             return await self._session.run(delete)
         except asyncpg.ForeignKeyViolationError as error:
             raise SuiteInUse(suite=suite, version=version) from error
+
+
+def _check_project(suite: str, project_id: int, found: int | None) -> None:
+    """Raises `InvalidParameter` for the name of a suite in another declared project."""
+    if found is None or found == project_id or not (is_declared(found) or is_declared(project_id)):
+        return
+    sentence = f"Another project has a suite {suite}: give this one another name."
+    raise InvalidParameter(field="project_id", sentence=sentence)

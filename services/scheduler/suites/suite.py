@@ -135,6 +135,7 @@ class SuiteDefinition:
     version: int = 0
     digest: str = ""
     user: str = ""
+    project_id: int = 0
 
     def task(self, name: str) -> TaskDefinition:
         for task in self.tasks:
@@ -145,7 +146,13 @@ class SuiteDefinition:
 
     def as_stored(self, stored: "StoredSuite") -> "SuiteDefinition":
         """This suite as that version of a user's."""
-        return replace(self, version=stored.version, digest=stored.digest, user=stored.user)
+        return replace(
+            self,
+            version=stored.version,
+            digest=stored.digest,
+            user=stored.user,
+            project_id=stored.project_id,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +206,7 @@ class StoredSuite:
     version: int
     digest: str
     user: str
+    project_id: int = 0
 
     @property
     def full_name(self) -> str:

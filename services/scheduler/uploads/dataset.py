@@ -87,6 +87,7 @@ class NamedContent:
 
     name: str
     content: DatasetContent
+    project_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)

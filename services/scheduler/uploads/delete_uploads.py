@@ -67,7 +67,8 @@ class DeleteDataset:
 
     async def delete(self, dataset_id: DatasetId, caller: Caller) -> None:
         """Objects that cannot be deleted now are collected later. Raises `BelongsToAnother`."""
-        check_owner(caller, (await self.datasets.get(dataset_id)).user, f"Data set {dataset_id}")
+        dataset = await self.datasets.get(dataset_id)
+        check_owner(caller, dataset.user, f"Data set {dataset_id}", dataset.project_id)
         content = await self.datasets.delete(dataset_id, Author(caller.name, self.clock.now()))
         if content is not None:
             await delete_unreferenced(self.objects, content.prefix, self.datasets)
@@ -83,7 +84,8 @@ class DeleteFile:
 
     async def delete(self, file_id: FileId, caller: Caller) -> None:
         """Objects that cannot be deleted now are collected later. Raises `BelongsToAnother`."""
-        check_owner(caller, (await self.files.get(file_id)).user, f"File {file_id}")
+        file = await self.files.get(file_id)
+        check_owner(caller, file.user, f"File {file_id}", file.project_id)
         await self._delete(file_id, Author(caller.name, self.clock.now()))
 
     async def _delete(self, file_id: FileId, author: Author | None) -> None:

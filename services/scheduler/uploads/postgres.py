@@ -86,8 +86,8 @@ class PostgresDatasets:
             # From now on the prefix is referenced: no sweep deletes its objects.
             await transaction.execute("delete_unreferenced_prefix", prefix=stored.content.prefix)
             author = Author(stored.user, stored.uploaded_at)
-            change = Change(author, Action.UPLOAD, ObjectKind.DATASET, stored.dataset_id, stored.name)
-            await record_change(transaction, change)
+            named = stored.dataset_id, stored.name, stored.project_id
+            await record_change(transaction, Change(author, Action.UPLOAD, ObjectKind.DATASET, *named))
             return stored
 
         try:
@@ -115,7 +115,7 @@ class PostgresDatasets:
         row = await self._session.fetchrow("read_named_content", upload_id=dataset_id)
         if row is None:
             raise DatasetNotFound(dataset_id=dataset_id)
-        return NamedContent(row["name"], content_from_row(row))
+        return NamedContent(row["name"], content_from_row(row), row["project_id"])
 
     async def page(self, size: int, after: DatasetCursor | None) -> DatasetPage:
         uploaded_at, dataset_id = (after.uploaded_at, after.dataset_id) if after else _AFTER_ALL
@@ -150,8 +150,8 @@ class PostgresDatasets:
             if row is None:
                 raise DatasetNotFound(dataset_id=dataset_id)
             await transaction.execute("delete_dataset", dataset_id=dataset_id)
-            change = Change(author, Action.DELETE, ObjectKind.DATASET, dataset_id, row["name"])
-            await record_change(transaction, change)
+            named = dataset_id, row["name"], row["project_id"]
+            await record_change(transaction, Change(author, Action.DELETE, ObjectKind.DATASET, *named))
             content = content_from_row(row)
             deleted = await transaction.fetchval(
                 "delete_unused_content", digest=content.digest, format=content.format
@@ -262,7 +262,7 @@ class PostgresFiles:
             stored = await add_file_in(transaction, file, request_id)
             await self._storage.check_added(transaction, file.user, file.project_id, stored.use)
             author = Author(file.user, file.created_at)
-            change = Change(author, Action.UPLOAD, ObjectKind.FILE, file.file_id, file.name)
+            change = Change(author, Action.UPLOAD, ObjectKind.FILE, file.file_id, file.name, file.project_id)
             await record_change(transaction, change)
             return stored
 
@@ -326,8 +326,8 @@ class PostgresFiles:
         content = await transaction.fetchval("lock_content", **key)
         await transaction.execute("delete_file", file_id=file_id)
         if author:
-            change = Change(author, Action.DELETE, ObjectKind.FILE, file_id, held["name"])
-            await record_change(transaction, change)
+            named = file_id, held["name"], held["project_id"]
+            await record_change(transaction, Change(author, Action.DELETE, ObjectKind.FILE, *named))
         if content and await transaction.fetchval("delete_unused_content", **key):
             unreferenced.append(content)
         for prefix in unreferenced:

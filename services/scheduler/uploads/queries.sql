@@ -17,12 +17,12 @@ SELECT * FROM dataset_rows WHERE dataset_id = :dataset_id;
 
 -- name: read_named_content: Return the rows of a data set, or of a file that has any
 SELECT
-    name, digest, format, prefix, content.size_bytes, row_count, target_count, models, endpoint,
+    name, project_id, digest, format, prefix, content.size_bytes, row_count, target_count, models, endpoint,
     stored_bytes
 FROM (
-    SELECT name, digest, format FROM datasets WHERE dataset_id = :upload_id
+    SELECT name, project_id, digest, format FROM datasets WHERE dataset_id = :upload_id
     UNION ALL
-    SELECT name, digest, format FROM files WHERE file_id = :upload_id
+    SELECT name, project_id, digest, format FROM files WHERE file_id = :upload_id
 ) AS named
 JOIN dataset_contents AS content USING (digest, format);
 
@@ -44,7 +44,7 @@ SELECT dataset_id FROM datasets WHERE dataset_id = :dataset_id FOR UPDATE;
 
 -- name: lock_dataset_content: Return the content of a data set and lock it, so that nothing else refers to it meanwhile
 SELECT
-    name, dataset_contents.digest, dataset_contents.format, prefix, size_bytes, row_count, target_count, models,
+    name, project_id, dataset_contents.digest, dataset_contents.format, prefix, size_bytes, row_count, target_count, models,
     endpoint, stored_bytes
 FROM datasets
 JOIN dataset_contents USING (digest, format)
@@ -108,7 +108,7 @@ ORDER BY created_at, file_id
 LIMIT :limit;
 
 -- name: lock_file_to_delete: Return the key of a file's content, and lock the file so that nothing begins to use it
-SELECT name, prefix, digest, format FROM files WHERE file_id = :file_id FOR UPDATE;
+SELECT name, project_id, prefix, digest, format FROM files WHERE file_id = :file_id FOR UPDATE;
 
 -- name: lock_content: Lock a content, so that nothing else refers to it meanwhile
 SELECT prefix FROM dataset_contents WHERE digest = :digest AND format = :format FOR UPDATE;

@@ -13,7 +13,7 @@ from services.scheduler.suites.suite import AddedSuite, StoredSuite, SuiteOwner
 @dataclass
 class InMemoryUserSuites:
     documents: dict[StoredSuite, SuiteDocument] = field(default_factory=dict)
-    owners: dict[StoredSuite, str] = field(default_factory=dict)
+    owners: dict[StoredSuite, SuiteOwner] = field(default_factory=dict)
     last_versions: dict[str, int] = field(default_factory=dict)
     used: set[tuple[str, int]] = field(default_factory=set)
     on_document: Callable[[str], object] = lambda _: None
@@ -25,7 +25,7 @@ class InMemoryUserSuites:
         self.last_versions[suite] = self.last_versions.get(suite, 0) + 1
         stored = StoredSuite(suite, self.last_versions[suite], document.digest, owner.user)
         self.documents[stored] = document
-        self.owners[stored] = owner.user
+        self.owners[stored] = owner
         return AddedSuite(stored)
 
     async def find(self, suite: str, version: int | None) -> StoredSuite | None:
@@ -40,7 +40,7 @@ class InMemoryUserSuites:
         self.on_document(stored.full_name)
         return self.documents.get(stored)
 
-    async def owner(self, suite: str, version: int) -> str | None:
+    async def owner(self, suite: str, version: int) -> SuiteOwner | None:
         return next(
             (self.owners[one] for one in self.documents if (one.suite, one.version) == (suite, version)), None
         )

@@ -224,6 +224,7 @@ async def test_reflection_lists_the_public_services_only() -> None:
         "Rollout",
         "Artifact",
         "Key",
+        "Project",
     )
     assert ours == {f"proctor.v1.{topic}Service" for topic in topics}
 

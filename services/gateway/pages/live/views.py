@@ -1,4 +1,4 @@
-"""Parts of pages that are read every few seconds, once for all who watch, and pushed once they changed."""
+"""Parts of pages that are read every few seconds, once for all who see the same, and pushed."""
 
 import asyncio
 from collections import defaultdict
@@ -12,6 +12,7 @@ from fastapi import WebSocket
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
+from services.gateway.backends.calls import Sight, present_sight
 from services.gateway.pages.html import Html
 from services.gateway.pages.live.part import BROKEN, ENDED, LINGER_SECONDS, LivePart, push
 
@@ -63,17 +64,18 @@ class LiveViews:
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
-        self._parts: dict[PartAddress, _Watched] = {}
+        self._parts: dict[tuple[PartAddress, Sight], _Watched] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._reads: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_MAX_READS))
 
     @asynccontextmanager
     async def watched(self, address: PartAddress, read: Read, render: Render) -> AsyncIterator[LivePart]:
         """Follows the part while a page does, and a little longer. `read` gives its newest state."""
-        watched = self._parts.get(address)
+        key = address, present_sight()
+        watched = self._parts.get(key)
         if watched is None:
-            watched = self._parts[address] = _Watched()
-            following = self._follow(address, watched, read, render)
+            watched = self._parts[key] = _Watched()
+            following = self._follow(key, watched, read, render)
             task = asyncio.create_task(following, name=f"live {address.path}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -91,8 +93,10 @@ class LiveViews:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _follow(self, address: PartAddress, watched: _Watched, read: Read, render: Render) -> None:
-        code, part = BROKEN, watched.part
+    async def _follow(
+        self, key: tuple[PartAddress, Sight], watched: _Watched, read: Read, render: Render
+    ) -> None:
+        (address, _), code, part = key, BROKEN, watched.part
         try:
             while not self._is_left(watched):
                 watched.joined.clear()
@@ -111,7 +115,7 @@ class LiveViews:
             code = ENDED
         finally:
             part.end(code)
-            del self._parts[address]
+            del self._parts[key]
 
     def _is_left(self, watched: _Watched) -> bool:
         """True once no page has watched for a while."""

@@ -1,4 +1,4 @@
-"""Live progress for all pages that watch: one stream per run, rendered once per tick.
+"""Live progress for all pages that watch: one stream per run and sight of callers, rendered once per tick.
 
 A page that is slow misses ticks and is never behind: all counts are absolute, and it gets the newest.
 """
@@ -15,7 +15,7 @@ from proctor.values.run import FINAL_NUMBERS
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.structured_logs import get_logger
-from services.gateway.backends.calls import Results, Scheduler
+from services.gateway.backends.calls import Results, Scheduler, Sight, present_sight
 from services.gateway.pages.live.part import BROKEN, ENDED, LINGER_SECONDS, LivePart
 from services.gateway.pages.runs.reads import ordered_tasks
 from services.gateway.pages.runs.view import LiveView, live_view
@@ -40,6 +40,8 @@ _POINTS = 300
 
 Render = Callable[[LiveView], str]
 Point = tuple[float, float, float]
+# A run, as callers of one sight see it.
+Watched = tuple[str, Sight]
 
 
 class LiveRun(LivePart):
@@ -58,28 +60,29 @@ class LiveRuns:
         self._results = results
         self._clock = clock
         self._render = render
-        self._runs: dict[str, LiveRun] = {}
-        self._watching: dict[str, int] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._runs: dict[Watched, LiveRun] = {}
+        self._watching: dict[Watched, int] = {}
+        self._tasks: dict[Watched, asyncio.Task[None]] = {}
 
     def points(self, run_id: str) -> Sequence[Point]:
         """The points of a run that a page watches, or has just watched."""
-        live = self._runs.get(run_id)
+        live = self._runs.get((run_id, present_sight()))
         return tuple(live.points) if live else ()
 
     @asynccontextmanager
     async def watched(self, run_id: str) -> AsyncIterator[LiveRun]:
         """Follows the run while at least one page does, and a little longer."""
-        self._watching[run_id] = self._watching.get(run_id, 0) + 1
-        live = self._runs.get(run_id)
+        key = run_id, present_sight()
+        self._watching[key] = self._watching.get(key, 0) + 1
+        live = self._runs.get(key)
         if live is None:
-            live = self._runs[run_id] = LiveRun()
-            self._tasks[run_id] = asyncio.create_task(self._follow(run_id, live), name=f"live run {run_id}")
+            live = self._runs[key] = LiveRun()
+            self._tasks[key] = asyncio.create_task(self._follow(key, live), name=f"live run {run_id}")
         try:
             yield live
         finally:
-            self._watching[run_id] -= 1
-            self._forget(run_id)
+            self._watching[key] -= 1
+            self._forget(key)
 
     async def stop(self) -> None:
         tasks = [*self._tasks.values()]
@@ -87,30 +90,30 @@ class LiveRuns:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _follow(self, run_id: str, live: LiveRun) -> None:
+    async def _follow(self, key: Watched, live: LiveRun) -> None:
         code = BROKEN
         try:
-            feed = _RunFeed(self._scheduler, self._results, run_id, self._clock)
-            await feed.drive(live, self._publish, self._is_left(run_id))
+            feed = _RunFeed(self._scheduler, self._results, key[0], self._clock)
+            await feed.drive(live, self._publish, self._is_left(key))
             # A page that came while the feed ended must connect again.
-            code = BROKEN if self._watching[run_id] and not live.is_over and feed.is_known else ENDED
+            code = BROKEN if self._watching[key] and not live.is_over and feed.is_known else ENDED
         finally:
             live.end(code)
-            del self._runs[run_id], self._tasks[run_id]
-            self._forget(run_id)
+            del self._runs[key], self._tasks[key]
+            self._forget(key)
 
-    def _forget(self, run_id: str) -> None:
+    def _forget(self, key: Watched) -> None:
         """Drops the count of a run that is neither watched nor followed."""
-        if run_id not in self._runs and not self._watching[run_id]:
-            del self._watching[run_id]
+        if key not in self._runs and not self._watching[key]:
+            del self._watching[key]
 
-    def _is_left(self, run_id: str) -> Callable[[], bool]:
+    def _is_left(self, key: Watched) -> Callable[[], bool]:
         """True once no page has watched for a while."""
         since: float | None = None
 
         def is_left() -> bool:
             nonlocal since
-            if self._watching[run_id]:
+            if self._watching[key]:
                 since = None
                 return False
             since = self._clock.monotonic() if since is None else since

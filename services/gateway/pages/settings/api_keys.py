@@ -12,8 +12,16 @@ from starlette.responses import Response
 from proctor.v1 import key_service_pb2
 from proctor.values.names.user import Role
 from services.common.errors import DomainError, ErrorKind
-from services.gateway.api.keys import KeyId, KeyMade, KeyOrder, KeyShown, create_key, key_shown, rotate_key
-from services.gateway.api.keys import KeyRotation as Rotation
+from services.gateway.api.access.keys import (
+    KeyId,
+    KeyMade,
+    KeyOrder,
+    KeyShown,
+    create_key,
+    key_shown,
+    rotate_key,
+)
+from services.gateway.api.access.keys import KeyRotation as Rotation
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.http.form_sentences import form_sentence

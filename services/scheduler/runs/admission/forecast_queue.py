@@ -173,7 +173,7 @@ def _earlier(by_end: TimeEstimate | None, given: ExpectedSlot | None) -> TimeEst
 
 
 class QueueStore(Protocol):
-    """Reads the queue."""
+    """Reads the queue, of all projects: runs wait behind each other, and callers share a forecast."""
 
     async def queue(self, limit: int) -> QueuedRuns:
         """The queue at one moment, with at most so many waiting and as many paused runs."""

@@ -11,6 +11,7 @@ import asyncpg
 from proctor.values.priority import Priority
 from proctor.values.run import RunId, RunState
 from services.common.postgres import PostgresSession, PostgresTransaction
+from services.common.sql.row_scope import seeing_all
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader, write_as_leader
 from services.scheduler.limits.postgres import PostgresLimits
@@ -60,22 +61,27 @@ class PostgresQueue:
         ]
 
     async def positions(self, runs: Sequence[RunId]) -> Mapping[RunId, int]:
-        rows = await self._session.fetch("list_queue_positions", run_ids=list(runs), limit=len(runs))
+        with seeing_all():
+            rows = await self._session.fetch("list_queue_positions", run_ids=list(runs), limit=len(runs))
         return {RunId(str(row["run_id"])): row["position"] for row in rows}
 
     async def past_runs(self, wanted: Collection[tuple[str, str]]) -> PastRuns:
         benchmarks, models = [benchmark for benchmark, _ in wanted], [model for _, model in wanted]
         found: dict[tuple[str, str], list[CompletedRun]] = defaultdict(list)
-        for row in await self._session.fetch("list_past_runs", benchmarks=benchmarks, models=models):
+        with seeing_all():
+            rows = await self._session.fetch("list_past_runs", benchmarks=benchmarks, models=models)
+        for row in rows:
             found[row["benchmark"], row["model"]].append(past_run_from_row(row))
         return found
 
     async def planned_rows(self, benchmarks: Collection[str]) -> Mapping[str, Sequence[PlannedRows]]:
         found: dict[str, list[PlannedRows]] = defaultdict(list)
-        for row in await self._session.fetch("list_planned_rows", benchmarks=list(benchmarks)):
+        with seeing_all():
+            rows = await self._session.fetch("list_planned_rows", benchmarks=list(benchmarks))
+        for row in rows:
             tasks, limit = json.loads(row["tasks"]), row["row_limit"]
-            rows = PlannedRows(tuple(tasks), limit, json.loads(row["samples"]))
-            found[row["benchmark"]].append(rows)
+            planned = PlannedRows(tuple(tasks), limit, json.loads(row["samples"]))
+            found[row["benchmark"]].append(planned)
         return found
 
 

@@ -77,7 +77,7 @@ class ChangeState:
 
     async def _check_owner(self, run_id: RunId, caller: Caller) -> Run:
         run = await self.runs.get(run_id)
-        check_owner(caller, run.user, f"Run {run_id}")
+        check_owner(caller, run.user, f"Run {run_id}", run.order.project_id)
         return run
 
     def _author(self, caller: Caller) -> Author:
@@ -108,7 +108,8 @@ class DeleteRun:
 
         Its answers and artifacts are deleted afterwards, by sweeps of results and of the leader.
         """
-        check_owner(caller, (await self.runs.get(run_id)).user, f"Run {run_id}")
+        run = await self.runs.get(run_id)
+        check_owner(caller, run.user, f"Run {run_id}", run.order.project_id)
         await self.runs.delete(run_id, Author(caller.name, self.clock.now()))
         # The user's call succeeds: if results is away now, the sweep asks it.
         try:

@@ -18,5 +18,6 @@ class LabelRun:
 
     async def label(self, run_id: RunId, change: LabelChange, caller: Caller) -> None:
         """Raises `RunNotFound`, `BelongsToAnother` and `InvalidParameter`."""
-        check_owner(caller, (await self.runs.get(run_id)).user, f"Run {run_id}")
+        run = await self.runs.get(run_id)
+        check_owner(caller, run.user, f"Run {run_id}", run.order.project_id)
         await self.runs.label(run_id, change, Author(caller.name, self.clock.now()))

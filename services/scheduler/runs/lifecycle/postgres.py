@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID, uuid5
 
@@ -91,7 +92,8 @@ class PostgresRuns:
         await _lock_dataset(transaction, run.order.dataset_id)
         await transaction.execute("add_run", **row_values(run, request))
         author = Author(run.user, run.created_at)
-        submitted = Change(author, Action.SUBMIT, ObjectKind.RUN, run.run_id, run.order.model)
+        order = run.order
+        submitted = Change(author, Action.SUBMIT, ObjectKind.RUN, run.run_id, order.model, order.project_id)
         await record_change(transaction, submitted)
         if trace := current_trace():
             await transaction.execute("add_run_trace", run_id=run.run_id, traceparent=trace)
@@ -140,7 +142,8 @@ class PostgresRuns:
                 return
             values = {"name": labels.name, "tags": list(labels.tags), "note": labels.note}
             await transaction.execute("set_run_labels", run_id=run_id, **values)
-            made = Change(author, Action.LABEL, ObjectKind.RUN, run_id, labels_in_words(labels))
+            words, project_id = labels_in_words(labels), row["project_id"]
+            made = Change(author, Action.LABEL, ObjectKind.RUN, run_id, words, project_id)
             await record_change(transaction, made)
 
         await self._session.run(label)
@@ -164,7 +167,8 @@ class PostgresRuns:
                 raise BatchFilesUnwritten(run_id=run_id, batch_id=row["batch_id"])
             # In the same transaction as the deletion: results is asked to follow, also after a crash here.
             await transaction.execute("add_deleted_run", run_id=run_id, deleted_at=author.at)
-            await record_change(transaction, _change_of(run_id, Action.DELETE, author))
+            made = replace(_change_of(run_id, Action.DELETE, author), project_id=row["project_id"])
+            await record_change(transaction, made)
             await transaction.execute("delete_run", run_id=run_id)
 
         await self._session.run(delete)
@@ -187,8 +191,9 @@ class PostgresRuns:
         async def change(transaction: PostgresTransaction) -> Run | None:
             if await transaction.fetchval(query, run_id=run_id, **values) is None:
                 return None
-            await record_change(transaction, made)
-            return await _get(transaction, run_id)
+            run = await _get(transaction, run_id)
+            await record_change(transaction, replace(made, project_id=run.order.project_id))
+            return run
 
         return await self._session.run(change)
 
@@ -197,7 +202,8 @@ class PostgresRuns:
 
         A retried run needs room in the queue; others are counted already.
         """
-        user = (await self.get(run_id)).user
+        found = await self.get(run_id)
+        user, made = found.user, replace(made, project_id=found.order.project_id)
 
         async def make_pending(transaction: PostgresTransaction) -> Run | None:
             await lock_user(transaction, user)

@@ -39,7 +39,7 @@ VALUES (
 SELECT * FROM run_rows WHERE run_id = :run_id;
 
 -- name: lock_run_labels: Return the name, tags and note of a run, and keep them before this transaction ends
-SELECT name, tags, note FROM runs WHERE run_id = :run_id FOR NO KEY UPDATE;
+SELECT name, tags, note, project_id FROM runs WHERE run_id = :run_id FOR NO KEY UPDATE;
 
 -- name: set_run_labels: Change the name, tags and note of a run
 UPDATE runs SET name = :name, tags = :tags, note = :note WHERE run_id = :run_id;
@@ -94,7 +94,7 @@ SELECT batch_id FROM runs WHERE run_id = :run_id;
 SELECT run_id FROM runs WHERE dataset_id = :upload_id AND state IN ('pending', 'running', 'paused') LIMIT 1;
 
 -- name: lock_run_to_delete: Keep a run from changing before this transaction ends
-SELECT state, is_closing, is_closed, batch_id, has_unwritten_files FROM runs WHERE run_id = :run_id FOR UPDATE;
+SELECT state, is_closing, is_closed, batch_id, has_unwritten_files, project_id FROM runs WHERE run_id = :run_id FOR UPDATE;
 
 -- name: delete_run: Delete a run with its tasks, shards and batch
 DELETE FROM runs WHERE run_id = :run_id;

@@ -30,6 +30,7 @@ from services.scheduler.runs.orders.decided_orders import (
 )
 from services.scheduler.runs.orders.errors import CannotComplete, CannotTruncate, Unsupported
 from services.scheduler.runs.orders.order_rules import first_problem
+from services.scheduler.runs.orders.project_of_order import in_project_of
 from services.scheduler.runs.orders.provider_rules import refuse_unfit
 from services.scheduler.runs.orders.resolve_dataset_order import resolve_dataset_order
 from services.scheduler.runs.orders.resolve_judge_order import judging_order, resolve_judge
@@ -167,11 +168,13 @@ class SubmitRun:
         """The version of a suite that the run keeps to, whatever is added until it is planned."""
         if order.dataset_id:
             named = await self.datasets.content(order.dataset_id)
+            order = in_project_of(order, named.project_id)
             of_dataset = resolve_dataset_order(order, named.content, self.aliases)
             return _Resolved(of_dataset, dataset_name=named.name)
         if order.judge:
             return await self._judging(order, order.judge)
         suite = await self.suites.suite(order.suite)
+        order = in_project_of(order, suite.project_id)
         # Resolved now, although planning reads the suite again: an unknown task is refused to its user.
         tasks = [suite.task(name) for name in order.tasks] or suite.tasks
         if not self.executes_code:
@@ -188,6 +191,9 @@ class SubmitRun:
         if against and against.order.benchmark != judged.order.benchmark:
             sentence = f"Run {against.run_id} is over another benchmark than {judged.run_id}."
             raise InvalidParameter(field="order.judge.against_run_id", sentence=sentence)
+        for each in (judged, against):
+            if each:
+                order = in_project_of(order, each.order.project_id)
         named = replace(
             judge,
             run_id=judged.run_id,

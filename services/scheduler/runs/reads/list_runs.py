@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proctor.values.names.user import Caller
 from proctor.values.run import RunState
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue
 from services.scheduler.runs.admission.run_queue import UserRunCounts
@@ -53,20 +54,32 @@ class ListRuns:
         """Full names of ordered models that have the name, with their provider or without; "" for all."""
         return await self.lists.model_names(name)
 
-    async def show_queue(self, size: int) -> QueueView:
-        """Returns at most `size` pending and as many paused runs, and all running ones."""
+    async def show_queue(self, size: int, caller: Caller) -> QueueView:
+        """Returns at most `size` pending and as many paused runs, and all running ones.
+
+        Counts are of all runs, also those that the caller does not see.
+        """
         forecast = await self.forecasts.forecast()
         queue = forecast.moment.queue
+
+        def is_seen(run: Run) -> bool:
+            return caller.role_in(run.order.project_id) is not None
+
+        pending = [each for each in queue.pending if is_seen(each.run)]
+        paused = [run for run in queue.paused if is_seen(run)]
         return QueueView(
-            running=[self.count_runs.snapshot(run, self.count_runs.known(run)) for run in queue.running],
+            running=[
+                self.count_runs.snapshot(run, self.count_runs.known(run))
+                for run in filter(is_seen, queue.running)
+            ],
             pending=[
                 self.count_runs.snapshot(
                     each.run, self.count_runs.known(each.run), forecast.wait(each.run.run_id)
                 )
-                for each in queue.pending[:size]
+                for each in pending[:size]
             ],
             pending_total=queue.pending_total,
-            paused=[self.count_runs.snapshot(run, self.count_runs.known(run)) for run in queue.paused[:size]],
+            paused=[self.count_runs.snapshot(run, self.count_runs.known(run)) for run in paused[:size]],
             workers=self.registry.workers(),
             users=queue.users,
         )

@@ -7,13 +7,15 @@ from datetime import timedelta
 import pytest
 
 from proctor.v1 import access_service_pb2 as access_pb2
+from proctor.values.names.project import FIRST_DECLARED
 from proctor.values.names.user import Caller, Role
 from services.common.api_keys import Pepper
-from services.gateway.auth.key_ring import KeyRing
-from services.gateway.http.errors import KeyUnknown
+from services.gateway.auth.key_ring import MAX_AGE_SECONDS, KeyRing
+from services.gateway.http.errors import KeysOutdated, KeyUnknown
 from tests.fakes.virtual_time import LoopClock, in_virtual_time
 
 DAY = timedelta(days=1)
+PROJECT = FIRST_DECLARED + 1
 CALLER = Caller("ann", Role.RUNNER, is_verified=True, key_id="a" * 16, session_id="s")
 
 
@@ -89,3 +91,39 @@ async def test_replica_that_starts_hears_of_many_ended_sessions_in_no_time() -> 
         ring.end_session(f"later {number}", 60)
     assert not ring.is_ended("session 1")
     assert ring.is_ended("later 1")
+
+
+def membership(version: int, role: Role | None) -> access_pb2.ListAccessChangesResponse:
+    heard = access_pb2.ListAccessChangesResponse(version=version)
+    heard.members.add(project_id=PROJECT, user="ann", role=role.number if role else 0)
+    return heard
+
+
+@in_virtual_time
+async def test_role_in_a_project_is_heard_changed_and_taken_away_and_ends_what_is_open() -> None:
+    ring = ring_with_key()
+    assert ring.projects_of("ann") == ()
+    ring.learn(membership(2, Role.RUNNER))
+    assert ring.projects_of("ann") == ((PROJECT, Role.RUNNER),)
+    assert ring.projects_of("bob") == ()
+    held = asyncio.create_task(hold(ring))
+    await asyncio.sleep(1)
+    # The same once more, as after a lost answer, ends nothing.
+    ring.learn(membership(3, Role.RUNNER))
+    await asyncio.sleep(1)
+    assert not held.done()
+    ring.learn(membership(4, None))
+    with pytest.raises(KeyUnknown):
+        await held
+    assert ring.projects_of("ann") == ()
+
+
+@in_virtual_time
+async def test_roles_that_may_have_changed_are_not_taken_for_what_they_were() -> None:
+    ring = ring_with_key()
+    ring.learn(membership(2, Role.RUNNER))
+    await asyncio.sleep(MAX_AGE_SECONDS + 1)
+    with pytest.raises(KeysOutdated):
+        ring.projects_of("ann")
+    # Who has none does not depend on the scheduler.
+    assert ring.projects_of("bob") == ()

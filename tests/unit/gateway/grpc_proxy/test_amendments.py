@@ -11,7 +11,14 @@ from services.gateway.grpc_proxy.forwarded_services import RESULTS_FILES, SCHEDU
 from services.gateway.http.errors import SuiteVersionNamed
 
 # Of any user, whom the request chooses: what one stores, and the keys of one.
-OF_ANY_USER = {"GetStorage", "CreateKey", "ListKeys", "ListAuditRecords"}
+OF_ANY_USER = {
+    "GetStorage",
+    "CreateKey",
+    "ListKeys",
+    "ListAuditRecords",
+    "SetProjectMember",
+    "RemoveProjectMember",
+}
 
 
 def names_its_user(method: MethodDescriptor) -> bool:

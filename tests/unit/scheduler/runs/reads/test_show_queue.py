@@ -108,7 +108,7 @@ async def test_many_who_look_within_a_moment_cost_one_look() -> None:
     assert harness.queue_store.looks == 1
     assert not await forecasts.waits([new])
     harness.clock.seconds += 0.5
-    await harness.listing_by(forecasts).show_queue(10)
+    await harness.listing_by(forecasts).show_queue(10, OPERATOR)
     assert harness.queue_store.looks == 3
 
 
@@ -116,9 +116,9 @@ async def test_what_is_shown_is_of_one_moment() -> None:
     """A run that is paused between two looks is not shown as running and as paused."""
     harness = await crowded()
     listing = harness.listing_by(harness.forecasting(max_age_seconds=0.5))
-    [running] = (await listing.show_queue(10)).running
+    [running] = (await listing.show_queue(10, OPERATOR)).running
     await harness.changing.pause(running.run.run_id, OPERATOR)
-    shown = await listing.show_queue(10)
+    shown = await listing.show_queue(10, OPERATOR)
     assert [each.run.run_id for each in shown.running] == [running.run.run_id]
     assert shown.paused == []
 
@@ -144,7 +144,7 @@ async def test_a_page_is_cut_and_the_total_reported() -> None:
         await submitted(harness)
     paused = await submitted(harness, "bob")
     await harness.changing.pause(paused.run_id, OPERATOR)
-    shown = await harness.listing.show_queue(2)
+    shown = await harness.listing.show_queue(2, OPERATOR)
     assert [each.wait.position for each in shown.pending if each.wait] == [1, 2]
     assert (len(shown.pending), shown.pending_total) == (2, 4)
     assert [each.run.run_id for each in shown.paused] == [paused.run_id]

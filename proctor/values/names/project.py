@@ -1,0 +1,11 @@
+"""Numbers of projects: any number groups runs; those from `FIRST_DECLARED` on are of declared projects."""
+
+# Below 2**53, so that JSON holds all of them. Nobody takes such a number for runs by chance: it is no date,
+# and no time in any unit up to microseconds.
+FIRST_DECLARED = 9_000_000_000_000_000
+MAX_PROJECT_CHARACTERS = 64
+
+
+def is_declared(project_id: int) -> bool:
+    """Whether only members and operators see what is in it."""
+    return project_id >= FIRST_DECLARED

@@ -1,0 +1,46 @@
+"""Whose rows the statements of this task see: policies of Postgres read it from two settings (decision 0066).
+
+What serves a call has the scope of its caller; work of a service's own sees everything.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+
+EVERYTHING = "all"
+READABLE, WRITABLE = "proctor.readable_projects", "proctor.writable_projects"
+
+
+@dataclass(frozen=True, slots=True)
+class RowScope:
+    """Declared projects whose rows are seen, and may be stored: their numbers with commas, or `all`."""
+
+    readable: str = EVERYTHING
+    writable: str = EVERYTHING
+
+    def reading_all(self) -> "RowScope":
+        return self if self.readable == EVERYTHING else replace(self, readable=EVERYTHING)
+
+
+ALL_ROWS = RowScope()
+_current: ContextVar[RowScope] = ContextVar("row_scope", default=ALL_ROWS)
+
+
+def current_scope() -> RowScope:
+    return _current.get()
+
+
+def serve_scope(scope: RowScope) -> None:
+    """The scope of the call that this task serves."""
+    _current.set(scope)
+
+
+@contextmanager
+def seeing_all() -> Iterator[None]:
+    """For what is no caller's to see, such as the queue in which a run waits behind all others."""
+    token = _current.set(_current.get().reading_all())
+    try:
+        yield
+    finally:
+        _current.reset(token)

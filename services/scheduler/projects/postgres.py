@@ -1,0 +1,111 @@
+"""Projects and their members in Postgres."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import asyncpg
+
+from proctor.values.names.user import Role
+from services.common.errors import ProjectNotFound, RowsNotGuarded
+from services.common.postgres import PostgresSession, PostgresTransaction
+from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
+from services.scheduler.audit.postgres import record_change
+from services.scheduler.projects.errors import ProjectNameTaken, TooManyProjects
+from services.scheduler.projects.project import Member, Project, ProjectPage
+
+MAX_PROJECTS = 10_000
+# Every replica of the gateway holds them: some 5 MB.
+MAX_MEMBERS = 50_000
+# They go with each call of the user, some 20 bytes each.
+MAX_PROJECTS_OF_USER = 200
+_SHOWN_MEMBERS = 1000
+
+
+class PostgresProjects:
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+
+    async def add(self, name: str, note: str, author: Author, request: UUID) -> Project:
+        async def add(transaction: PostgresTransaction) -> Project:
+            # One after the other: two calls of one request would both find nothing.
+            await transaction.fetchval("take_access_version")
+            if earlier := await transaction.fetchrow("find_requested_project", request_id=request):
+                return Project(**earlier)
+            role = await transaction.fetchval("find_bypassing_role")
+            if role is not None:
+                raise RowsNotGuarded(role=role)
+            row = await transaction.fetchrow(
+                "add_project",
+                name=name,
+                note=note,
+                created_by=author.user,
+                created_at=author.at,
+                request_id=request,
+            )
+            if row is None:
+                raise ProjectNameTaken(name=name)
+            if await transaction.fetchval("count_projects") > MAX_PROJECTS:
+                raise TooManyProjects(limit=MAX_PROJECTS, things="projects")
+            project = Project(**row)
+            await record_change(transaction, _change(author, Action.CREATE, project.project_id, name))
+            return project
+
+        return await self._session.run(add)
+
+    async def get(self, project_id: int) -> Project:
+        row = await self._session.fetchrow("find_project", project_id=project_id)
+        if row is None:
+            raise ProjectNotFound
+        return Project(**row)
+
+    async def page(self, size: int, after: str) -> ProjectPage:
+        # One more than is shown: then there is a next page.
+        rows = await self._session.fetch("list_projects", after_name=after, limit=size + 1)
+        projects = [Project(**row) for row in rows[:size]]
+        return ProjectPage(projects, projects[-1].name if len(rows) > size else None)
+
+    async def members(self, project_id: int) -> Sequence[Member]:
+        rows = await self._session.fetch("list_members", project_id=project_id, limit=_SHOWN_MEMBERS)
+        return [_member(row) for row in rows]
+
+    async def set_member(self, project_id: int, user: str, role: Role | None, author: Author) -> None:
+        async def change(transaction: PostgresTransaction) -> None:
+            version = await transaction.fetchval("take_access_version")
+            is_changed = await transaction.fetchval(
+                "set_member",
+                project_id=project_id,
+                username=user,
+                role=role,
+                changed_by=author.user,
+                changed_at=author.at,
+                version=version,
+            )
+            if not is_changed:
+                return
+            await _check_counts(transaction, user)
+            action, detail = (Action.SET, f"{user}: {role}") if role else (Action.REMOVE, user)
+            await record_change(transaction, _change(author, action, project_id, detail))
+
+        await self._session.run(change)
+
+
+async def _check_counts(transaction: PostgresTransaction, user: str) -> None:
+    counted = await transaction.fetchrow("count_members", username=user)
+    assert counted
+    if counted["members"] > MAX_MEMBERS:
+        raise TooManyProjects(limit=MAX_MEMBERS, things="members")
+    if counted["projects"] > MAX_PROJECTS_OF_USER:
+        raise TooManyProjects(limit=MAX_PROJECTS_OF_USER, things=f"projects of {user}")
+
+
+def _change(author: Author, action: Action, project_id: int, detail: str) -> Change:
+    return Change(author, action, ObjectKind.PROJECT, str(project_id), detail, project_id)
+
+
+def _member(row: asyncpg.Record) -> Member:
+    return Member(
+        user=row["username"],
+        role=Role(row["role"]),
+        changed_by=row["changed_by"],
+        changed_at=row["changed_at"],
+    )

@@ -1,0 +1,275 @@
+"""What is in a declared project, at every door: members see it, and for others it is not there."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import grpc
+import pytest
+import pytest_asyncio
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from services.common.grpc.permissions import METHODS, Permission
+from services.gateway.auth.permissions import ROUTES, route_permission
+from tests.e2e.harness.entry_points import API, http, proctor_with
+from tests.e2e.harness.project_site import (
+    KEYED,
+    KEYS,
+    NAME,
+    PROJECTS,
+    WORD,
+    Site,
+    fill,
+    rows,
+    set_role,
+)
+from tests.fakes.eventually import eventually
+from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.harness.keyed_suite import SUITE
+from tests.harness.stack_harness import SHORT_TIMEOUTS, StackOrder, stack_harness
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PROTOS = Path(__file__).parents[3] / "protos" / "proctor" / "v1"
+OF_PROJECT = {"job_id", "benchmark_id", "dataset_id", "file_id", "batch_id", "project_id"}
+# They end a session, or show themselves.
+COOKIES = {"/sign-in", "/sign-out", "/theme"}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site() -> AsyncIterator[Site]:
+    with temporary_state_dir() as state_dir:
+        order = StackOrder(rows=20, environment=SHORT_TIMEOUTS | KEYED)
+        async with stack_harness(state_dir.parent, order) as stack:
+            made = await http(
+                stack, "POST", PROJECTS, json={"name": NAME}, headers={"X-API-Key": KEYS["olga"]}
+            )
+            assert made.status == 201, made.body
+            found = Site(stack, made.body["project_id"])
+            for user, role in (("ann", "runner"), ("vic", "viewer")):
+                await set_role(found, user, role)
+            await fill(found)
+            yield found
+
+
+def addresses(site: Site, *, sockets: bool = False) -> Iterator[tuple[str, str, bool]]:
+    """Method and address of each route, with ids of the project; whether the path names any."""
+    run = site.ids["benchmark_id"]
+    values = {
+        **site.ids,
+        "suite": f"{WORD}-suite",
+        "task": "only",
+        "version": "1",
+        "row": "0",
+        "sample": "0",
+        "rollout": "0",
+        "execution": "one",
+        "name": "log",
+        "order_id": run,
+        "project_id": str(site.project_id),
+        "form": "csv",
+        "path": "nothing",
+        "key_id": "0" * 16,
+    }
+    queries = {
+        "/compare": f"?run={run}&run={site.ids['job_id']}",
+        "/compare/export.{form}": f"?run={run}&run={site.ids['job_id']}",
+        "/runs/chosen": f"?run={run}",
+        "/leaderboard": f"?suite={SUITE}&project={site.project_id}",
+        f"{API}/leaderboard": f"?suite={SUITE}&project_id={site.project_id}",
+        "/admin/benchmarks/side-by-side": f"?ids={run},{site.ids['job_id']}",
+        "/admin/benchmarks/golden/export": f"?ids={run}",
+        "/search": f"?q={WORD}",
+        "/suites": f"?q={WORD}",
+    }
+    for method, path in ROUTES:
+        if route_permission(method, path) is Permission.PUBLIC or path in COOKIES:
+            continue
+        if path.endswith("/socket") is not sockets:
+            continue
+        names = re.findall(r"{(\w+)[:}]", path)
+        if "model" in names:
+            filled = re.sub(r"{model:path}", "openai/fake", path)
+        else:
+            filled = re.sub(r"{(\w+)(?::\w+)?}", lambda found: values[found[1]], path)
+        yield method, filled + queries.get(path, ""), bool(OF_PROJECT & {*names})
+
+
+async def test_who_is_no_member_finds_nothing_at_any_address(site: Site) -> None:
+    seen_by_ann, faults = 0, []
+    for method, address, is_named in addresses(site):
+        body: dict[str, Any] = {} if method == "GET" else {"json": {}}
+        if method == "GET":
+            seen_by_ann += bool(site.shown((await site.text("ann", method, address))[1]))
+        status, text = await site.text("bob", method, address, **body)
+        # An address that was asked for may be repeated.
+        shown = [each for each in site.shown(text) if each not in address]
+        # As where there is no such thing.
+        expected, _ = await site.text("bob", method, site.unknown(address), **body)
+        if shown or (is_named and status != expected):
+            faults.append((method, address, status, expected, shown))
+    assert faults == []
+    # What the same walk shows to a member.
+    assert seen_by_ann > 30
+
+
+async def test_who_is_no_member_is_pushed_nothing_beside_a_member_who_watches(site: Site) -> None:
+    seen_by_ann, faults = 0, []
+    for _, address, _ in addresses(site, sockets=True):
+        of_ann, of_bob = await asyncio.gather(site.pushed("ann", address), site.pushed("bob", address))
+        seen_by_ann += bool(site.shown(of_ann))
+        shown = [each for each in site.shown(of_bob) if each not in address]
+        if shown:
+            faults.append((address, shown))
+    assert faults == []
+    assert seen_by_ann > 5
+
+
+def public_methods() -> Iterator[MethodDescriptor]:
+    for each in sorted(PROTOS.glob("*_service.proto")):
+        file = import_module(f"proctor.v1.{each.stem}_pb2").DESCRIPTOR
+        for service in file.services_by_name.values():
+            yield from (method for method in service.methods if method.name in METHODS)
+
+
+def request_of(method: MethodDescriptor, ids: Mapping[str, Sequence[str]], project_id: int) -> Message:
+    """A request that names things of the project wherever it can."""
+    request = GetMessageClass(method.input_type)()
+    for each in method.input_type.fields:
+        if each.name in ids and each.message_type is None:
+            if each.is_repeated:
+                getattr(request, each.name).extend(ids[each.name])
+            else:
+                setattr(request, each.name, ids[each.name][0])
+        elif each.name == "project_id":
+            setattr(request, each.name, project_id)
+    return request
+
+
+async def test_who_is_no_member_finds_nothing_by_any_method(site: Site) -> None:
+    run, other = site.ids["benchmark_id"], site.ids["job_id"]
+    ids = {
+        "run_id": [run],
+        "base_run_id": [other],
+        "first_run_id": [run],
+        "second_run_id": [other],
+        "run_ids": [run, other],
+        "dataset_id": [site.ids["dataset_id"]],
+        "file_id": [site.ids["file_id"]],
+        "input_file_id": [site.ids["file_id"]],
+        "batch_id": [site.ids["batch_id"]],
+        "suite": [f"{WORD}-suite"],
+        "task": ["rows"],
+        "object_id": [run],
+    }
+    seen_by_ann, faults = 0, []
+    async with grpc.aio.insecure_channel(site.stack.stack.gateway_grpc) as channel:
+        for method in public_methods():
+            request = request_of(method, ids, site.project_id)
+            if METHODS[method.name] is Permission.READ:
+                answer = await called(channel, method, request, "ann")
+                seen_by_ann += bool(site.shown(answer.decode(errors="replace")))
+            answer = await called(channel, method, request, "bob")
+            named = request.SerializeToString().decode(errors="replace")
+            shown = [each for each in site.shown(answer.decode(errors="replace")) if each not in named]
+            if shown:
+                faults.append((method.name, shown))
+    assert faults == []
+    assert seen_by_ann > 15
+
+
+async def called(channel: grpc.aio.Channel, method: MethodDescriptor, request: Message, user: str) -> bytes:
+    """What it answers, or its error; of a stream the first message."""
+    path = f"/{method.containing_service.full_name}/{method.name}"
+    metadata = (("x-api-key", KEYS[user]),)
+    content = request.SerializeToString()
+    try:
+        if method.client_streaming:
+            upload: Any = channel.stream_unary(path)
+            return bytes(await upload(iter([content]), metadata=metadata, timeout=10))
+        if method.server_streaming:
+            watch: Any = channel.unary_stream(path)
+            stream = watch(content, metadata=metadata, timeout=10)
+            first = await stream.read()
+            stream.cancel()
+            return b"" if first is grpc.aio.EOF else bytes(first)
+        call: Any = channel.unary_unary(path)
+        return bytes(await call(content, metadata=metadata, timeout=10))
+    except grpc.aio.AioRpcError as error:
+        if error.code() is grpc.StatusCode.INTERNAL:
+            pytest.fail(f"{method.name}: {error.details()}")
+        return (error.details() or "").encode()
+
+
+async def test_nobody_but_members_with_the_role_store_anything(site: Site) -> None:
+    config = {"provider": "openai", "model": "fake"}
+    upload = f"/admin/datasets/upload?project_id={site.project_id}"
+    order = {"project_id": site.project_id, "suite": SUITE, "config": config}
+    for user in ("bob", "vic"):
+        for answer in (
+            await site.call(user, "POST", f"{API}/run", json=order),
+            await site.call(user, "POST", upload, data=rows()),
+            await site.call(
+                user, "POST", "/v1/files", data=rows(purpose="batch", project_id=str(site.project_id))
+            ),
+        ):
+            assert (answer.status, answer.body.get("reason", "PROJECT_NOT_FOUND")) == (
+                404,
+                "PROJECT_NOT_FOUND",
+            ), (user, answer.body)
+    run = site.ids["benchmark_id"]
+    marks = {"answers": [{"sample": 1, "rollout": 0}]}
+    assert (await site.call("vic", "PUT", f"/admin/benchmarks/{run}/golden", json=marks)).status == 404
+    assert (await site.call("vic", "DELETE", f"/admin/benchmarks/{run}")).status == 403
+    assert (await site.call("vic", "GET", f"/admin/benchmarks/{run}")).status == 200
+    # A number that no project has.
+    nowhere = {**order, "project_id": site.project_id + 1}
+    assert (await site.call("olga", "POST", f"{API}/run", json=nowhere)).status == 404
+
+
+async def test_who_is_removed_sees_nothing_any_more_and_open_calls_end(site: Site) -> None:
+    await set_role(site, "bob", "viewer")
+    run = f"{API}/results/{site.ids['job_id']}"
+    assert (await site.call("bob", "GET", run)).status == 200
+    members = f"{PROJECTS}/{site.project_id}/members"
+    assert (await site.call("ann", "DELETE", f"{members}?user=bob")).status == 404
+    socket = f"ws://{site.stack.stack.gateway_http}/runs/{site.ids['job_id']}/socket"
+    async with aiohttp.ClientSession() as session:
+        opened = await session.ws_connect(
+            socket, headers={"X-API-Key": KEYS["bob"], "Origin": f"http://{site.stack.stack.gateway_http}"}
+        )
+        assert (await site.call("olga", "DELETE", f"{members}?user=bob")).status == 204
+
+        async def is_hidden() -> bool:
+            return (await site.call("bob", "GET", run)).status == 404
+
+        await eventually(is_hidden, "the run is hidden", 10)
+        with suppress(TimeoutError):
+            while not opened.closed:
+                await opened.receive(timeout=10)
+        assert opened.closed
+
+
+async def test_the_command_line_declares_projects_and_shows_members(site: Site) -> None:
+    def line(user: str) -> dict[str, str]:
+        return {"PROCTOR_GATEWAY": site.stack.stack.gateway_grpc, "PROCTOR_API_KEY": KEYS[user]}
+
+    made = await proctor_with(line("olga"), "projects create 'other plans' --note later")
+    number = re.search(r"number ([0-9]+)", made.out)
+    assert number, made
+    told = await proctor_with(line("olga"), f"projects set-member {number[1]} ann --role maintainer")
+    assert "ann is a maintainer" in told.out, told
+    listed = await proctor_with(line("ann"), "projects list")
+    assert "other plans" in listed.out
+    shown = await proctor_with(line("ann"), f"projects show {number[1]}")
+    assert "maintainer" in shown.out
+    assert "other plans" not in (await proctor_with(line("bob"), "projects list")).out
+    refused = await proctor_with(line("ann"), "projects create more")
+    assert refused.code != 0
