@@ -51,7 +51,11 @@ async def rollouts() -> AsyncIterator[ExecuteRollout]:
 
 
 # Their tests end by the limit of time only.
-ENDLESS = ("an endless loop", "a flood")
+ENDLESS = ("an endless loop", "a flood", "a pipe")
+
+
+def _seconds_of(way: str) -> float:
+    return 5.0 if way in ENDLESS else 15.0
 
 
 async def judged(
@@ -70,8 +74,7 @@ async def test_files_that_cannot_be_judged_score_0(
     solution = "solution.sh" if form == "summary" else "solution/solve.sh"
     write(folder, {solution: f"{DODGES[way]}\n"})
     # A script that passes where the module is imported counts a quarter.
-    seconds = 5.0 if way in ENDLESS else 15.0
-    assert (await judged(rollouts, read_task(folder), seconds)).score <= 0.25
+    assert (await judged(rollouts, read_task(folder), _seconds_of(way))).score <= 0.25
 
 
 _LOGS = "/logs/verifier"
@@ -200,7 +203,7 @@ async def test_what_is_no_regular_file_scores_0_too(
     program, test = UNCHANGED[way]
     folder = harbor_folder(tmp_path / "a", test=f"{test} 2>/dev/null; python3 -m pytest /tests/test_twice.py")
     write(folder, {"solution/solve.sh": f"{program}\n"})
-    assert (await judged(rollouts, read_task(folder))).score == 0.0
+    assert (await judged(rollouts, read_task(folder), _seconds_of(way))).score == 0.0
 
 
 async def test_a_program_that_the_agent_was_to_make_scores_0(
