@@ -445,3 +445,185 @@ class GetAgreementResponse(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__value) -> _WhichOneofReturnType__value | None: ...
 
 Global___GetAgreementResponse: _TypeAlias = GetAgreementResponse  # noqa: Y015
+
+@_typing.final
+class GetPanelRequest(_message.Message):
+    """Request of GetPanel."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID of a judging run, or of the run whose answers they are."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPanelRequest: _TypeAlias = GetPanelRequest  # noqa: Y015
+
+@_typing.final
+class Lean(_message.Message):
+    """How much more a judge gives than a reference. Undefined numbers are unset, never NaN."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    CI_LOW_FIELD_NUMBER: _builtins.int
+    CI_HIGH_FIELD_NUMBER: _builtins.int
+    answers: _builtins.int
+    """Answers with a verdict and a reference."""
+    value: _builtins.float
+    """On the scale of scores, 0 to 1; of length for each doubling of an answer's characters."""
+    ci_low: _builtins.float
+    """Lower end of its 95 % interval."""
+    ci_high: _builtins.float
+    """Upper end of its 95 % interval."""
+    def __init__(
+        self,
+        *,
+        answers: _builtins.int = ...,
+        value: _builtins.float | None = ...,
+        ci_low: _builtins.float | None = ...,
+        ci_high: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_value", b"_value", "ci_high", b"ci_high", "ci_low", b"ci_low", "value", b"value"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_value", b"_value", "answers", b"answers", "ci_high", b"ci_high", "ci_low", b"ci_low", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__ci_high: _TypeAlias = _typing.Literal["ci_high"]  # noqa: Y015
+    _WhichOneofArgType__ci_high: _TypeAlias = _typing.Literal["_ci_high", b"_ci_high"]  # noqa: Y015
+    _WhichOneofReturnType__ci_low: _TypeAlias = _typing.Literal["ci_low"]  # noqa: Y015
+    _WhichOneofArgType__ci_low: _TypeAlias = _typing.Literal["_ci_low", b"_ci_low"]  # noqa: Y015
+    _WhichOneofReturnType__value: _TypeAlias = _typing.Literal["value"]  # noqa: Y015
+    _WhichOneofArgType__value: _TypeAlias = _typing.Literal["_value", b"_value"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ci_high) -> _WhichOneofReturnType__ci_high | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ci_low) -> _WhichOneofReturnType__ci_low | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__value) -> _WhichOneofReturnType__value | None: ...
+
+Global___Lean: _TypeAlias = Lean  # noqa: Y015
+
+@_typing.final
+class PanelJudge(_message.Message):
+    """A judge of a panel."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    IS_AGAINST_PEOPLE_FIELD_NUMBER: _builtins.int
+    LENGTH_FIELD_NUMBER: _builtins.int
+    OWN_FAMILY_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """Its judging run, a UUID."""
+    model: _builtins.str
+    """"provider/name"."""
+    is_against_people: _builtins.bool
+    """Whether people are the reference of `length`: where they have annotated 30 answers or more. Else the other judges are."""
+    @_builtins.property
+    def length(self) -> Global___Lean:
+        """Lean towards long answers."""
+
+    @_builtins.property
+    def own_family(self) -> Global___Lean:
+        """Lean towards the own family, against the judges of other families; unset for a judge of another family than the judged model."""
+
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        model: _builtins.str = ...,
+        is_against_people: _builtins.bool = ...,
+        length: Global___Lean | None = ...,
+        own_family: Global___Lean | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["length", b"length", "own_family", b"own_family"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_against_people", b"is_against_people", "length", b"length", "model", b"model", "own_family", b"own_family", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PanelJudge: _TypeAlias = PanelJudge  # noqa: Y015
+
+@_typing.final
+class GetPanelResponse(_message.Message):
+    """Response of GetPanel. Undefined numbers are unset, never NaN."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUESTION_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    MEAN_FIELD_NUMBER: _builtins.int
+    CI_LOW_FIELD_NUMBER: _builtins.int
+    CI_HIGH_FIELD_NUMBER: _builtins.int
+    SPREAD_FIELD_NUMBER: _builtins.int
+    ALPHA_FIELD_NUMBER: _builtins.int
+    JUDGES_FIELD_NUMBER: _builtins.int
+    answers: _builtins.int
+    """Answers with a verdict of any judge."""
+    mean: _builtins.float
+    """Mean over samples of what the panel says: of labels the majority, of grades the mean."""
+    ci_low: _builtins.float
+    """Lower end of its 95 % interval."""
+    ci_high: _builtins.float
+    """Upper end of its 95 % interval."""
+    spread: _builtins.float
+    """Mean standard deviation between judges of an answer."""
+    alpha: _builtins.float
+    """Krippendorff's alpha of the judges."""
+    @_builtins.property
+    def question(self) -> Global___AnnotationQuestion:
+        """What is asked."""
+
+    @_builtins.property
+    def judges(self) -> _containers.RepeatedCompositeFieldContainer[Global___PanelJudge]:
+        """In the order of their judging runs, newest first."""
+
+    def __init__(
+        self,
+        *,
+        question: Global___AnnotationQuestion | None = ...,
+        answers: _builtins.int = ...,
+        mean: _builtins.float | None = ...,
+        ci_low: _builtins.float | None = ...,
+        ci_high: _builtins.float | None = ...,
+        spread: _builtins.float | None = ...,
+        alpha: _builtins.float | None = ...,
+        judges: _abc.Iterable[Global___PanelJudge] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_mean", b"_mean", "_spread", b"_spread", "alpha", b"alpha", "ci_high", b"ci_high", "ci_low", b"ci_low", "mean", b"mean", "question", b"question", "spread", b"spread"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_mean", b"_mean", "_spread", b"_spread", "alpha", b"alpha", "answers", b"answers", "ci_high", b"ci_high", "ci_low", b"ci_low", "judges", b"judges", "mean", b"mean", "question", b"question", "spread", b"spread"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
+    _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
+    _WhichOneofReturnType__ci_high: _TypeAlias = _typing.Literal["ci_high"]  # noqa: Y015
+    _WhichOneofArgType__ci_high: _TypeAlias = _typing.Literal["_ci_high", b"_ci_high"]  # noqa: Y015
+    _WhichOneofReturnType__ci_low: _TypeAlias = _typing.Literal["ci_low"]  # noqa: Y015
+    _WhichOneofArgType__ci_low: _TypeAlias = _typing.Literal["_ci_low", b"_ci_low"]  # noqa: Y015
+    _WhichOneofReturnType__mean: _TypeAlias = _typing.Literal["mean"]  # noqa: Y015
+    _WhichOneofArgType__mean: _TypeAlias = _typing.Literal["_mean", b"_mean"]  # noqa: Y015
+    _WhichOneofReturnType__spread: _TypeAlias = _typing.Literal["spread"]  # noqa: Y015
+    _WhichOneofArgType__spread: _TypeAlias = _typing.Literal["_spread", b"_spread"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__alpha) -> _WhichOneofReturnType__alpha | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ci_high) -> _WhichOneofReturnType__ci_high | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ci_low) -> _WhichOneofReturnType__ci_low | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mean) -> _WhichOneofReturnType__mean | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__spread) -> _WhichOneofReturnType__spread | None: ...
+
+Global___GetPanelResponse: _TypeAlias = GetPanelResponse  # noqa: Y015

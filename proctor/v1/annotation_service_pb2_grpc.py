@@ -56,6 +56,11 @@ class AnnotationServiceStub:
                 request_serializer=proctor_dot_v1_dot_annotation__service__pb2.GetAgreementRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_annotation__service__pb2.GetAgreementResponse.FromString,
                 _registered_method=True)
+        self.GetPanel = channel.unary_unary(
+                '/proctor.v1.AnnotationService/GetPanel',
+                request_serializer=proctor_dot_v1_dot_annotation__service__pb2.GetPanelRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_annotation__service__pb2.GetPanelResponse.FromString,
+                _registered_method=True)
 
 
 class AnnotationServiceServicer:
@@ -92,6 +97,14 @@ class AnnotationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetPanel(self, request, context):
+        """Returns the judges of the question as a panel: one figure, their agreement, and where each of them leans. Of several judging runs of a
+        model that have completed the newest counts.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AnnotationServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -114,6 +127,11 @@ def add_AnnotationServiceServicer_to_server(servicer, server):
                     servicer.GetAgreement,
                     request_deserializer=proctor_dot_v1_dot_annotation__service__pb2.GetAgreementRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_annotation__service__pb2.GetAgreementResponse.SerializeToString,
+            ),
+            'GetPanel': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetPanel,
+                    request_deserializer=proctor_dot_v1_dot_annotation__service__pb2.GetPanelRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_annotation__service__pb2.GetPanelResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -226,6 +244,33 @@ class AnnotationService:
             '/proctor.v1.AnnotationService/GetAgreement',
             proctor_dot_v1_dot_annotation__service__pb2.GetAgreementRequest.SerializeToString,
             proctor_dot_v1_dot_annotation__service__pb2.GetAgreementResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetPanel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.AnnotationService/GetPanel',
+            proctor_dot_v1_dot_annotation__service__pb2.GetPanelRequest.SerializeToString,
+            proctor_dot_v1_dot_annotation__service__pb2.GetPanelResponse.FromString,
             options,
             channel_credentials,
             insecure,

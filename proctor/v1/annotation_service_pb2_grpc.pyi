@@ -45,6 +45,10 @@ class AnnotationServiceStub:
     """Lists the caller's annotations, and those of others of the answers that two people or more have annotated. Keyset pages."""
     GetAgreement: _grpc.UnaryUnaryMultiCallable[_annotation_service_pb2.GetAgreementRequest, _annotation_service_pb2.GetAgreementResponse]
     """Returns how far the annotations are, and how far the people agree."""
+    GetPanel: _grpc.UnaryUnaryMultiCallable[_annotation_service_pb2.GetPanelRequest, _annotation_service_pb2.GetPanelResponse]
+    """Returns the judges of the question as a panel: one figure, their agreement, and where each of them leans. Of several judging runs of a
+    model that have completed the newest counts.
+    """
 
 @_typing.type_check_only
 class AnnotationServiceAsyncStub(AnnotationServiceStub):
@@ -63,6 +67,10 @@ class AnnotationServiceAsyncStub(AnnotationServiceStub):
     """Lists the caller's annotations, and those of others of the answers that two people or more have annotated. Keyset pages."""
     GetAgreement: _aio.UnaryUnaryMultiCallable[_annotation_service_pb2.GetAgreementRequest, _annotation_service_pb2.GetAgreementResponse]  # type: ignore[assignment]
     """Returns how far the annotations are, and how far the people agree."""
+    GetPanel: _aio.UnaryUnaryMultiCallable[_annotation_service_pb2.GetPanelRequest, _annotation_service_pb2.GetPanelResponse]  # type: ignore[assignment]
+    """Returns the judges of the question as a panel: one figure, their agreement, and where each of them leans. Of several judging runs of a
+    model that have completed the newest counts.
+    """
 
 class AnnotationServiceServicer(metaclass=_abc_1.ABCMeta):
     """A queue of answers for people to annotate, and what they said. Annotations change no score; they calibrate judges. Each call names a
@@ -102,5 +110,15 @@ class AnnotationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_annotation_service_pb2.GetAgreementResponse, _abc.Awaitable[_annotation_service_pb2.GetAgreementResponse]]:
         """Returns how far the annotations are, and how far the people agree."""
+
+    @_abc_1.abstractmethod
+    def GetPanel(
+        self,
+        request: _annotation_service_pb2.GetPanelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_annotation_service_pb2.GetPanelResponse, _abc.Awaitable[_annotation_service_pb2.GetPanelResponse]]:
+        """Returns the judges of the question as a panel: one figure, their agreement, and where each of them leans. Of several judging runs of a
+        model that have completed the newest counts.
+        """
 
 def add_AnnotationServiceServicer_to_server(servicer: AnnotationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

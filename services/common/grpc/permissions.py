@@ -113,6 +113,7 @@ METHODS: Mapping[str, Permission] = {
     "AnnotateAnswer": _CHANGE,
     "ListAnnotations": _READ,
     "GetAgreement": _READ,
+    "GetPanel": _READ,
 }
 
 # The gateway records them in the audit before they go on: reads that take much away, and changes of results,

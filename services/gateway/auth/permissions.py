@@ -147,6 +147,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("POST", f"{BENCHMARKING}/annotations/{{job_id}}"): "AnnotateAnswer",
     ("GET", f"{BENCHMARKING}/annotations/{{job_id}}/next"): "FindUnannotated",
     ("GET", f"{BENCHMARKING}/annotations/{{job_id}}/agreement"): "GetAgreement",
+    ("GET", f"{BENCHMARKING}/judgements/{{job_id}}/panel"): "GetPanel",
     ("POST", f"{BENCHMARKING}/estimate"): "EstimateRun",
     ("POST", IMPORTS): "ImportRun",
     ("GET", f"{BENCHMARKING}/results"): "ListRuns",

@@ -33,7 +33,7 @@ from services.gateway.api.comparisons import routes as comparisons
 from services.gateway.api.dataset_runs import routes as dataset_runs
 from services.gateway.api.datasets import routes as datasets
 from services.gateway.api.files import routes as files
-from services.gateway.api.judging import annotations
+from services.gateway.api.judging import annotations, panels
 from services.gateway.api.judging import routes as judging
 from services.gateway.api.runs import imports
 from services.gateway.api.runs import labels as run_labels
@@ -75,6 +75,7 @@ _ROUTERS = (
     exports.router,
     judging.router,
     annotations.router,
+    panels.router,
     imports.router,
     rescoring.router,
     queue.router,

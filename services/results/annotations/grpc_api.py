@@ -15,6 +15,8 @@ from services.common.requests.request_fields import checked_page_size
 from services.results.annotations.annotate_answers import AnnotateAnswers, Annotated, Said
 from services.results.annotations.annotation import Annotation
 from services.results.annotations.question import Question
+from services.results.annotations.show_panel import PanelJudge, ShownPanel, ShowPanel
+from services.results.statistics.judged.panel import Lean
 
 SERVICE_NAME = annotation_pb2.DESCRIPTOR.services_by_name["AnnotationService"].full_name
 
@@ -22,6 +24,7 @@ SERVICE_NAME = annotation_pb2.DESCRIPTOR.services_by_name["AnnotationService"].f
 @dataclass(frozen=True, kw_only=True)
 class GrpcAnnotationApi(annotation_grpc.AnnotationServiceServicer):
     annotate_answers: AnnotateAnswers
+    show_panel: ShowPanel
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
@@ -68,6 +71,11 @@ class GrpcAnnotationApi(annotation_grpc.AnnotationServiceServicer):
         run_id, user = checked_id("run_id", request.run_id), checked_text("user", request.user)
         return agreement_to_proto(await self.annotate_answers.agreement(run_id, user))
 
+    async def GetPanel(
+        self, request: annotation_pb2.GetPanelRequest, context: RpcContext
+    ) -> annotation_pb2.GetPanelResponse:
+        return panel_to_proto(await self.show_panel.show(checked_id("run_id", request.run_id)))
+
 
 def question_to_proto(question: Question) -> annotation_pb2.AnnotationQuestion:
     labels = [
@@ -100,4 +108,34 @@ def agreement_to_proto(found: Annotated) -> annotation_pb2.GetAgreementResponse:
         value=agreement.value,
         ci_low=agreement.ci_low,
         ci_high=agreement.ci_high,
+    )
+
+
+def panel_to_proto(panel: ShownPanel) -> annotation_pb2.GetPanelResponse:
+    figure = panel.figure
+    return annotation_pb2.GetPanelResponse(
+        question=question_to_proto(panel.question),
+        answers=figure.answers,
+        mean=figure.mean,
+        ci_low=figure.ci_low,
+        ci_high=figure.ci_high,
+        spread=figure.spread,
+        alpha=figure.agreement.value,
+        judges=[_judge_to_proto(judge) for judge in panel.judges],
+    )
+
+
+def _judge_to_proto(judge: PanelJudge) -> annotation_pb2.PanelJudge:
+    return annotation_pb2.PanelJudge(
+        run_id=judge.run_id,
+        model=judge.model,
+        is_against_people=judge.has_people,
+        length=_lean_to_proto(judge.length),
+        own_family=_lean_to_proto(judge.own_family) if judge.own_family else None,
+    )
+
+
+def _lean_to_proto(lean: Lean) -> annotation_pb2.Lean:
+    return annotation_pb2.Lean(
+        answers=lean.answers, value=lean.value, ci_low=lean.ci_low, ci_high=lean.ci_high
     )

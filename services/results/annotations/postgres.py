@@ -1,6 +1,7 @@
 """Annotations in Postgres."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import asyncpg
 
@@ -12,6 +13,16 @@ from services.results.runs.errors import RecordNotFound
 
 # An answer and a person: annotations are listed in this order.
 AnnotationPlace = tuple[int, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeVerdict:
+    """The mean verdict of a judging run on an answer, 0 to 1, and the answer's length in characters."""
+
+    run_id: str
+    key: OutcomeKey
+    verdict: float
+    characters: int
 
 
 class PostgresAnnotations:
@@ -82,6 +93,24 @@ class PostgresAnnotations:
         """Mean scores of the answers that are a fair sample of the run's."""
         rows = await self._session.fetch("list_drawn_scores", **_of(question))
         return {(row["sample"], row["rollout"]): row["score"] for row in rows}
+
+    async def judging_runs(self, question: Question) -> Sequence[str]:
+        """Completed runs of judges by the name of the question, newest first; their scale may be another."""
+        rows = await self._session.fetch(
+            "list_judging_runs", judged_run_id=question.run_id, name=question.name
+        )
+        return [str(row["run_id"]) for row in rows]
+
+    async def verdicts(self, question: Question, run_ids: Sequence[str]) -> Sequence[JudgeVerdict]:
+        rows = await self._session.fetch(
+            "list_verdicts_of_judges", run_ids=run_ids, judged_run_id=question.run_id
+        )
+        return [
+            JudgeVerdict(
+                str(row["run_id"]), (row["sample"], row["rollout"]), row["verdict"], row["characters"]
+            )
+            for row in rows
+        ]
 
     async def counts(self, question: Question, user: str) -> AnnotationCounts:
         row = await self._session.fetchrow("count_annotations", **_of(question), username=user)

@@ -23,17 +23,18 @@ LEFT JOIN (
 LEFT JOIN (
     SELECT sample, rollout, stddev_pop(verdict) AS spread
     FROM (
-        -- The id of the row is SAMPLE.ROLLOUT of the judged answer.
-        SELECT
-            v.run_id,
-            split_part(s.row_id, '.', 1)::bigint AS sample,
-            split_part(s.row_id, '.', 2)::integer AS rollout,
-            (v.scores ->> 'verdict')::double precision AS verdict
+        SELECT s.sample, s.rollout, (v.scores ->> 'verdict')::double precision AS verdict
         FROM history_entries AS h
         JOIN run_tasks AS t ON t.run_id = h.run_id AND t.task = :name
         JOIN current_outcomes AS v ON v.run_id = t.run_id AND v.task_index = t.task_index
-        JOIN samples AS s ON s.sample_set_id = t.sample_set_id AND s.position = v.sample - t.first_sample
-        WHERE h.benchmark = :run_id::text AND v.scores ->> 'verdict' IS NOT NULL
+        CROSS JOIN LATERAL (
+            -- The id of the row is SAMPLE.ROLLOUT of the judged answer. The limit keeps the planner from reading all samples.
+            SELECT split_part(row_id, '.', 1)::bigint AS sample, split_part(row_id, '.', 2)::integer AS rollout
+            FROM samples
+            WHERE sample_set_id = t.sample_set_id AND position = v.sample - t.first_sample
+            LIMIT 1
+        ) AS s
+        WHERE h.benchmark = :run_id::text AND h.model <> '' AND v.scores ->> 'verdict' IS NOT NULL
     ) AS verdicts
     GROUP BY sample, rollout
 ) AS judged ON judged.sample = o.sample AND judged.rollout = o.rollout
@@ -115,3 +116,30 @@ LEFT JOIN (
     WHERE run_id = :run_id AND question = :question
     GROUP BY sample, rollout
 ) AS done ON done.sample = o.sample AND done.rollout = o.rollout;
+
+-- name: list_judging_runs: Return completed runs that judge a run by a prompt of a name, newest first
+SELECT h.run_id
+FROM history_entries AS h
+JOIN run_tasks AS t ON t.run_id = h.run_id
+WHERE h.benchmark = :judged_run_id AND h.model <> '' AND t.task = :name
+ORDER BY h.closed_at DESC, h.run_id;
+
+-- name: list_verdicts_of_judges: Return mean verdicts of some judging runs on each answer, with the length of the answer
+SELECT
+    v.run_id, v.sample, v.rollout, avg(v.verdict) AS verdict,
+    max(char_length(shown_text(a.answer_text, a.prediction))) AS characters
+FROM (
+    SELECT o.run_id, s.sample, s.rollout, (o.scores ->> 'verdict')::double precision AS verdict
+    FROM current_outcomes AS o
+    JOIN run_tasks AS t ON t.run_id = o.run_id AND t.task_index = o.task_index
+    CROSS JOIN LATERAL (
+        -- As above.
+        SELECT split_part(row_id, '.', 1)::bigint AS sample, split_part(row_id, '.', 2)::integer AS rollout
+        FROM samples
+        WHERE sample_set_id = t.sample_set_id AND position = o.sample - t.first_sample
+        LIMIT 1
+    ) AS s
+    WHERE o.run_id = ANY (:run_ids) AND o.scores ->> 'verdict' IS NOT NULL
+) AS v
+JOIN outcomes AS a ON a.run_id = :judged_run_id AND a.sample = v.sample AND a.rollout = v.rollout
+GROUP BY v.run_id, v.sample, v.rollout;

@@ -209,6 +209,9 @@ async def test_people_annotate_the_answers_of_a_judge_over_rest_and_pages(
         "=good",
     )
     samples = [first["sample"], await annotated_on_its_page(stack, judging_id, first["sample"])]
+    panel = (await http(stack, "GET", f"{API}/judgements/{judging_id}/panel")).body
+    [alone] = panel["judges"]
+    assert (alone["job_id"], alone["model_id"], panel["alpha"]) == (judging_id, JUDGE, None)
     found = (await http(stack, "GET", f"{path}/agreement")).body
     counts = ("answers", "annotated", "own", "annotated_twice", "measure", "value")
     assert [found[name] for name in counts] == [COUNT, 2, 2, 0, None, None]
@@ -250,7 +253,7 @@ async def test_a_judge_that_an_order_names_starts_by_itself(stack: StackHarness)
     line = f"run --model {MODEL} --dataset {dataset.dataset_id} --judge"
     refused = await proctor(stack, f"{line} {JUDGE}:none --detach")
     assert (refused.code, "There is no judge prompt 'none'" in refused.err) == (2, True), refused.err
-    done = await proctor(stack, f"{line} {JUDGE} --judge {JUDGE}:helpfulness --json")
+    done = await proctor(stack, f"{line} {JUDGE} --judge {MODEL}:correctness --json")
     assert done.code == 0, done.err
     run_id = json.loads(done.out)["run"]["run_id"]
 
@@ -261,7 +264,12 @@ async def test_a_judge_that_an_order_names_starts_by_itself(stack: StackHarness)
     path = f"{API}/judgements/{run_id}"
     await eventually(judged_twice, "both judges have judged the run")
     found = (await http(stack, "GET", path)).body["judged_by"]
-    assert sorted(each["prompt"] for each in found) == ["correctness", "helpfulness"]
+    assert [each["prompt"] for each in found] == ["correctness"] * 2
+    assert {each["model_id"] for each in found} == {JUDGE, MODEL}
     order = (await http(stack, "GET", f"{API}/results/{run_id}")).body["order"]
-    named = [{"model_id": JUDGE}, {"model_id": JUDGE, "prompt": "helpfulness"}]
-    assert order["judges"] == named
+    assert order["judges"] == [{"model_id": JUDGE}, {"model_id": MODEL, "prompt": "correctness"}]
+    url = f"http://{stack.stack.gateway_http}/runs/{run_id}"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        page = " ".join((await response.text()).split())
+    assert "Panel of 2 judges on correctness:" in page
+    assert f"--judge {JUDGE} --judge {MODEL}:correctness" in page

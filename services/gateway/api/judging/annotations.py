@@ -156,7 +156,7 @@ async def agreement_shown(results: Results, run_id: str, user: str) -> Agreement
     return present(
         AgreementShown,
         found,
-        question=_question(found.question),
+        question=question_shown(found.question),
         measure=measure,
         value=optional(found, "value"),
         ci95=ends,
@@ -166,7 +166,7 @@ async def agreement_shown(results: Results, run_id: str, user: str) -> Agreement
 async def queued_answer(results: Results, request: annotation_pb2.FindUnannotatedRequest) -> QueuedAnswer:
     """The next answer beside what was asked."""
     found = await results.annotations.FindUnannotated(request)
-    question = _question(found.question)
+    question = question_shown(found.question)
     empty = QueuedAnswer(question=question, sample=None, rollout=None, prompt=None, target=None, answer=None)
     if not found.HasField("sample"):
         return empty
@@ -189,6 +189,6 @@ async def queued_answer(results: Results, request: annotation_pb2.FindUnannotate
     )
 
 
-def _question(question: annotation_pb2.AnnotationQuestion) -> QuestionShown:
+def question_shown(question: annotation_pb2.AnnotationQuestion) -> QuestionShown:
     labels = [present(LabelShown, label) for label in question.labels]
     return QuestionShown(job_id=question.run_id, name=question.name, labels=labels)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from services.gateway.api.judging.panels import PanelJudgeShown, PanelShown, panel_shown
 from services.gateway.api.judging.routes import JudgingRunShown, judging_runs
 from services.gateway.api.runs.schemas import FigureShown
 from services.gateway.backends.calls import Results, Scheduler
@@ -42,3 +43,44 @@ async def judged_by_rows(
 ) -> tuple[Sequence[JudgedByRow], int]:
     judges, total = await judging_runs(scheduler, results, run_id)
     return [JudgedByRow.model_validate(judge.model_dump()) for judge in judges], total
+
+
+class PanelView(PanelShown):
+    """A panel as pages show it."""
+
+    @property
+    def shown(self) -> Figure:
+        low, high = self.ci95 or (None, None)
+        return Figure(metric="verdict", mean=self.mean, ci_low=low, ci_high=high, n=self.answers)
+
+    @property
+    def leanings(self) -> Sequence[tuple[str, str]]:
+        """Judges that lean, and in which way."""
+        found = [(judge.model_id, _leaning(judge)) for judge in self.judges]
+        return [(model, words) for model, words in found if words]
+
+
+async def panels_of(results: Results, judges: Sequence[JudgedByRow]) -> Sequence[PanelView]:
+    """One for each question that several models have answered."""
+    models: dict[tuple[str, str], dict[str, str]] = {}
+    for judge in judges:
+        if judge.status == "completed" and not judge.against:
+            models.setdefault((judge.prompt, judge.scale), {})[judge.model_id] = judge.job_id
+    asked = [next(iter(jobs.values())) for jobs in models.values() if len(jobs) > 1]
+    # One at a time: each reads all verdicts of its judges.
+    panels = [await panel_shown(results, job_id) for job_id in asked]
+    return [PanelView.model_validate(panel.model_dump()) for panel in panels]
+
+
+def _leaning(judge: PanelJudgeShown) -> str:
+    """Leanings whose interval leaves out 0; "" for none."""
+    words = []
+    if (ends := judge.length.ci95) and judge.length.value is not None and not ends[0] <= 0 <= ends[1]:
+        words.append(
+            f"{judge.length.value:+.3f} for each doubling of an answer's length, against {judge.against}"
+        )
+    own = judge.own_family
+    if own and own.value is not None:
+        ci95 = f" (95 % from {own.ci95[0]:+.3f} to {own.ci95[1]:+.3f})" if own.ci95 else ""
+        words.append(f"{own.value:+.3f}{ci95} for its own family, against judges of other families")
+    return "; ".join(words)

@@ -193,3 +193,28 @@ async def test_what_cannot_be_annotated_is_refused(harness: ResultsHarness) -> N
     assert (await refusal_of(call(request)))[0] == "INVALID_PARAMETER"
     assert await annotated_in_order(harness, run, "ann", ["yes"]) == [0]
     assert await next_of(harness, run, "ann") is None
+
+
+async def test_judges_of_one_question_are_a_panel(harness: ResultsHarness) -> None:
+    texts = ["a" * 2 ** (at % 6) for at in range(COUNT)]
+    answers = [said(at, text) for at, text in enumerate(texts)]
+    judged = await answered_run(harness, rows_of([f"q{at}" for at in range(COUNT)], "judged"), answers)
+    one = [at % 2 == 0 for at in range(COUNT)]
+    # The others say the same as it of all but the longest answers.
+    other = [yes or len(texts[at]) > 16 for at, yes in enumerate(one)]
+    verdicts = [["yes" if yes else "no" for yes in said_by] for said_by in (one, one, other)]
+    runs = [await judging_run(harness, judged, words) for words in verdicts]
+    panel = await harness.annotations.GetPanel(annotation_pb2.GetPanelRequest(run_id=runs[0].run_id))
+    assert panel.question.run_id == judged.run_id
+    assert {judge.run_id for judge in panel.judges} == {run.run_id for run in runs}
+    assert panel.answers == COUNT
+    # Two of three judges are the majority.
+    assert panel.mean == pytest.approx(sum(one) / COUNT)
+    assert 0 < panel.alpha < 1
+    assert panel.spread > 0
+    leans = {judge.run_id: judge for judge in panel.judges}
+    assert leans[runs[2].run_id].length.ci_low > 0 > leans[runs[0].run_id].length.value
+    assert not any(judge.HasField("own_family") or judge.is_against_people for judge in panel.judges)
+    await annotated_in_order(harness, runs[0], "ann", ["yes"] * 30)
+    again = await harness.annotations.GetPanel(annotation_pb2.GetPanelRequest(run_id=judged.run_id))
+    assert all(judge.is_against_people for judge in again.judges)
