@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
 
+from tests.reference.field_rows import made_rows
 from tests.reference.golden_reference import folder_of
 
 Row = dict[str, object]
@@ -106,6 +107,18 @@ def truths(row: Row) -> Sequence[str]:
     return (f" {right[0]}.", wrong[-1], both, "I have no comment.", "", "Ünï “quoted” 7,5 words")
 
 
+def named(row: Row) -> Sequence[str]:
+    """A right name of the answer in two dresses, another one, and nothing."""
+    answer = row["answer"]
+    names = cast("list[str]", answer["aliases"] if isinstance(answer, dict) else answer)
+    return (f" {names[0]}", f"a {names[-1].upper()}!", " the moon", "river", " ")
+
+
+def _made(data_set: str) -> tuple[Rows, Rows]:
+    """Rows and examples of our own making in the form of a data set that the mirror lacks."""
+    return lambda: made_rows(data_set, "", "test"), lambda: made_rows(data_set, "", "train")
+
+
 _GSM8K = real("gen/gsm8k.test.jsonl", 180)
 _GSM8K_POOL = real("gen/gsm8k.train_head.jsonl", 200)
 _ANATOMY = real("mmlu/anatomy.test.jsonl", 135)
@@ -157,6 +170,18 @@ CASES = (
         _RECORD,
         1,
         names={"squad_em": "em", "squad_f1": "f1"},
+    ),
+    Case("hellaswag", "hellaswag", "hellaswag/hellaswag.yaml", *_made("Rowan/hellaswag"), 3),
+    Case("piqa", "piqa", "piqa/piqa.yaml", *_made("baber/piqa"), 2),
+    Case("openbookqa", "openbookqa", "openbookqa/openbookqa.yaml", *_made("allenai/openbookqa"), 4),
+    Case("open_questions", "triviaqa", "triviaqa/default.yaml", *_made("mandarjoshi/trivia_qa"), 3, named),
+    Case(
+        "open_questions",
+        "nq_open",
+        "nq_open/nq_open.yaml",
+        *_made("google-research-datasets/nq_open"),
+        5,
+        named,
     ),
     # Six rows, so that one of the three labels is neither expected nor chosen.
     Case("superglue", "cb", "super_glue/cb/default.yaml", _CB, _CB, 1),

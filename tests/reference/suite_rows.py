@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from services.scheduler.suites.rows.file_rows import FileRows
 from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference, SourceRow
+from tests.reference.field_rows import made_rows
 
 _PAIR = {"sentence1": "A cat sat.", "sentence2": "An animal sat.", "label": 0, "idx": 0}
 _MNLI = {"premise": "A cat sat.", "hypothesis": "An animal sat", "label": 0, "idx": 0}
@@ -141,6 +142,8 @@ _OF_DATA_SETS: dict[str, dict[str, SourceRow]] = {
 def made_row(reference: RowsReference) -> SourceRow:
     if reference.hub_id == "cais/mmlu":
         return _MMLU
+    if reference.hub_id not in _OF_DATA_SETS:
+        return made_rows(reference.hub_id, reference.config, reference.split)[0]
     return _OF_DATA_SETS[reference.hub_id][reference.config]
 
 

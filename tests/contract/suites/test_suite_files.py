@@ -14,11 +14,15 @@ NAMES = {
     "arc",
     "glue",
     "gsm8k",
+    "hellaswag",
     "medical",
     "mmlu",
     "mmlu_continuation",
     "mmlu_generative",
     "multirc_corrected",
+    "open_questions",
+    "openbookqa",
+    "piqa",
     "starter",
     "superglue",
     "truthfulqa",
@@ -60,7 +64,7 @@ def test_an_example_stands_solved_before_the_question(suite: str, name: str) -> 
     alone, after_one = asked(suite, name).prompt.as_text, asked(suite, name, shots=1).prompt.as_text
     question = alone.removeprefix(task.templates.description)
     assert after_one.startswith(task.templates.description)
-    assert after_one.endswith(f"\n\n{question}")
+    assert after_one.endswith(f"{task.fewshot.delimiter}{question}")
     assert len(after_one) > len(alone)
 
 
