@@ -68,6 +68,7 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "last_id": "NULL",
         "name": "NULL",
         "tag": "NULL",
+        "days": "NULL",
         "models": "NULL",
         "run_ids": "NULL",
         "before_created_at": "'2026-06-01'",
