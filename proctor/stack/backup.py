@@ -95,6 +95,6 @@ async def _run(options: StackOptions, environment: Mapping[str, str], *arguments
         report = {}
     if process.returncode != 0:
         problem = report.get("message") or errors.decode(errors="replace").strip() or "The program ended."
-        raise BackupFailed(problem=problem)
+        raise BackupFailed(problem=problem.replace("file://", ""))
     facts = {name: report[name] for name in ("taken_at", "release", "rows", "objects", "object_bytes")}
     return Backup(place=report["place"].removeprefix("file://"), **facts)

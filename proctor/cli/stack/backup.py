@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 def backup(
     folder: Annotated[
-        Path, typer.Argument(file_okay=False, help="Folder of backups; a new folder is made in it.")
+        Path,
+        typer.Argument(
+            metavar="FOLDER", file_okay=False, help="Folder of backups; a new folder is made in it."
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -41,7 +44,10 @@ def backup(
 
 def restore(
     backup: Annotated[
-        Path, typer.Argument(exists=True, file_okay=False, help="Folder that `proctor backup` made.")
+        Path,
+        typer.Argument(
+            metavar="BACKUP", exists=True, file_okay=False, help="Folder that `proctor backup` made."
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:

@@ -98,7 +98,7 @@ async def test_what_cannot_be_uploaded_is_said_in_a_sentence(
         f"{rows.parent / 'none'} cannot be read: No such file or directory.\n",
     )
     form = await proctor("datasets", "upload", str(rows), "--format", "xlsx")
-    assert (form.code, form.err) == (2, "--format xlsx: it must be jsonl, csv or parquet.\n")
+    assert (form.code, form.err) == (2, "--format xlsx: it must be jsonl, csv, parquet or tsv.\n")
     datasets.refusal = refused(ErrorKind.UNAVAILABLE, "OBJECT_STORE_UNAVAILABLE", "No room.", dependency="s3")
     full = await proctor("datasets", "upload", str(rows))
     assert (full.code, full.err) == (3, "No room.\n")
