@@ -57,6 +57,7 @@ LABELS: Mapping[str, str] = {
     "note": "Note",
     "model": "Model",
     "also": "More models",
+    "margin_points": "Equivalent within points",
     "benchmark": "Suite or data set",
     "tasks": "Tasks",
     "limit": "Limit rows per task",

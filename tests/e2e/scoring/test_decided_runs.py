@@ -1,15 +1,22 @@
 """Two runs until decided: both ask one random order, stop once the test of their pairs decides, say so."""
 
+import html
 import io
 import json
 import random
+from uuid import uuid4
 
+import aiohttp
 import pytest
 
 from proctor.client.datasets import Upload
+from proctor.client.errors import Refused
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import run_pb2, sample_pb2
 from proctor.values.comparison import sample_order
+from proctor.wire.decisions import decision_sentence
+from services.gateway.http.paths import DATASET_RUNS as DATASET_API
+from tests.e2e.harness.entry_points import http
 from tests.e2e.harness.run_ends import all_outcomes, ended
 from tests.harness.stack_harness import MODEL, StackHarness
 
@@ -67,3 +74,47 @@ async def test_both_runs_stop_once_they_are_decided_between(stack: StackHarness)
         ).summary
         assert summary.is_partial
         assert summary.decision == decision
+
+
+async def test_equal_models_are_equivalent_by_rest_and_the_pages_say_so(stack: StackHarness) -> None:
+    dataset_id = await upload(stack, rows=1500, won=0.0)
+    body = {
+        "model_id": MODEL,
+        "dataset_id": dataset_id,
+        "metrics": ["contains"],
+        "until_decided": {"against_model": OTHER, "margin_points": 5},
+    }
+    headers = {"Idempotency-Key": str(uuid4())}
+    path = f"{DATASET_API}/run"
+    started = [await http(stack, "POST", path, json=body, headers=headers) for _ in range(2)]
+    assert [answer.status for answer in started] == [200, 200], started[0].body
+    assert started[0].body["benchmark_id"] == started[1].body["benchmark_id"]
+    run = await ended(stack, started[0].body["benchmark_id"].removeprefix("bm_"))
+    assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
+    status = (await http(stack, "GET", f"{DATASET_API}/{started[0].body['benchmark_id']}")).body
+    shown = status["stopped_early"]
+    assert (shown["verdict"], shown["difference"], shown["margin_points"]) == ("equivalent", 0.0, 5.0)
+    assert -0.05 < shown["low"] < 0 < shown["high"] < 0.05
+    assert shown["against_job_id"] == run.order.until_decided.against_run_id
+    assert status["order"]["until_decided"] == {"against_model": OTHER, "margin_points": 5.0, "alpha": 0.05}
+    sentence = decision_sentence(run)
+    assert f"{MODEL} and {OTHER} differ by less than 5 points" in sentence
+    for run_id in (run.run_id, run.order.until_decided.against_run_id):
+        await ended(stack, run_id)
+        assert sentence in html.unescape(await page(stack, f"/runs/{run_id}"))
+
+
+async def page(stack: StackHarness, path: str) -> str:
+    url = f"http://{stack.stack.gateway_http}{path}"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        assert response.status == 200
+        return await response.text()
+
+
+async def test_an_order_that_pairs_cannot_decide_is_refused_at_its_field(stack: StackHarness) -> None:
+    order = decided_order(await upload(stack, rows=10))
+    order.metrics[0].name = "bleu"
+    with pytest.raises(Refused) as refused:
+        await stack.submit(order)
+    assert refused.value.facts["field"] == "order.until_decided"
+    assert "bleu" in refused.value.message

@@ -57,9 +57,9 @@ def repeating_body(run: run_pb2.Run) -> dict[str, Any]:
         options = {name: value for name, value in options.items() if name not in _ONLY_OF_SUITES}
     params = params_of(order)
     named["judges"] = [_named_judge(each) for each in order.judges]
-    given = {name: value for name, value in named.items() if value}
     if order.HasField("until_decided"):
         named["until_decided"] = _until_decided(order.until_decided)
+    given = {name: value for name, value in named.items() if value}
     return body | {"project_id": order.project_id} | given | options | ({"params": params} if params else {})
 
 

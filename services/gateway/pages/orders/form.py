@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from starlette.datastructures import ImmutableMultiDict
 
 from proctor.v1 import run_pb2, sample_pb2
-from proctor.values.comparison import MAX_COMPARED
+from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
 from proctor.values.names.model_name import split_model
 from proctor.values.names.run_labels import tags_in
 from proctor.values.run import window_seconds
@@ -24,6 +24,7 @@ from services.gateway.pages.text import entered
 
 # Further models, separated by commas.
 ALSO = "also"
+UNTIL_DECIDED, MARGIN = "until_decided", "margin_points"
 # Refusals that whoever fills in the form can mend.
 REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT, ErrorKind.EXHAUSTED})
 _NUMBERS = ("project_id", "limit", "num_fewshot", "rollouts", "max_cost")
@@ -36,6 +37,7 @@ _FIELDS = {
     "suite": "benchmark",
     "dataset_id": "benchmark",
     "provider": "model",
+    "against_model": ALSO,
     "completion_window_seconds": "completion_window",
 }
 _FIELD_OF_REASON = {
@@ -53,6 +55,8 @@ _LINKED = frozenset(
         "note",
         "model",
         ALSO,
+        UNTIL_DECIDED,
+        MARGIN,
         "benchmark",
         "custom",
         "base_url",
@@ -143,12 +147,26 @@ class OrderForm:
             raise FormFaults({ALSO: f"At most {MAX_COMPARED} models are evaluated together."})
         if unnamed := [model for model in models if "/" not in model.strip("/")]:
             raise FormFaults({ALSO: f"Write {unnamed[0]} as provider/name."})
+        if self.get(UNTIL_DECIDED):
+            return [self._until_decided(orders[0], models)]
         for model in models[1:]:
             if model not in [order.model for order in orders]:
                 orders.append(run_pb2.RunOrder())
                 orders[-1].CopyFrom(orders[0])
                 orders[-1].model = model
         return orders
+
+    def _until_decided(self, order: run_pb2.RunOrder, models: Sequence[str]) -> run_pb2.RunOrder:
+        """The scheduler makes the second run."""
+        if len(models) != MIN_COMPARED:
+            raise FormFaults({ALSO: "Name one more model: two runs are decided between."})
+        order.until_decided.against_model = models[1]
+        try:
+            if margin := self.get(MARGIN):
+                order.until_decided.margin_points = float(margin)
+        except ValueError as error:
+            raise FormFaults({MARGIN: "Write a number of points, such as 1."}) from error
+        return order
 
     def labels(self) -> run_pb2.RunLabels:
         return run_pb2.RunLabels(name=self.get("name"), tags=tags_in(self.get("tags")), note=self.get("note"))

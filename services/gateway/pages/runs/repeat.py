@@ -2,11 +2,12 @@
 
 import json
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from proctor.v1 import run_pb2, sample_pb2
+from proctor.values.comparison import DEFAULT_DECISION_ALPHA
 from services.gateway.api.runs.repeat import (
     chosen_options,
     judging_options,
@@ -61,6 +62,7 @@ def form_link(run: run_pb2.Run) -> str:
     pairs += [(name, str(value)) for name, value in params.items() if name in NAMES]
     pairs += [("custom", json.dumps(custom, ensure_ascii=False) if custom else "")]
     pairs += [("completion_window", window_text(order))]
+    pairs += [*_decided_pairs(order.until_decided)] if order.HasField("until_decided") else []
     pairs += [("tasks", task) for task in order.tasks]
     pairs += [("metric", _metric_text(each)) for each in order.metrics]
     return address("/runs/new", pairs + [("line_models", name) for name in order.line_models])
@@ -80,8 +82,23 @@ def command(run: run_pb2.Run) -> str:
     words += ["--completion-window", window] if (window := window_text(order)) else []
     words += ["--base-url", order.base_url] if order.base_url else []
     words += [word for judge in order.judges for word in ("--judge", judge_in_words(judge))]
+    words += [*_decided_words(order.until_decided)] if order.HasField("until_decided") else []
     words += ["--project", str(order.project_id)] if order.project_id else []
     return shlex.join([*words, *_param_words(params_of(order))])
+
+
+def _decided_pairs(wanted: run_pb2.UntilDecided) -> Iterator[tuple[str, str]]:
+    yield from (("also", wanted.against_model), ("until_decided", "1"))
+    if wanted.HasField("margin_points"):
+        yield "margin_points", f"{wanted.margin_points:g}"
+
+
+def _decided_words(wanted: run_pb2.UntilDecided) -> Iterator[str]:
+    yield from ("--against", wanted.against_model, "--until-decided")
+    if wanted.HasField("margin_points"):
+        yield from ("--margin", f"{wanted.margin_points:g}pt")
+    if wanted.alpha != DEFAULT_DECISION_ALPHA:
+        yield from ("--alpha", f"{wanted.alpha:g}")
 
 
 def _judge_command(order: run_pb2.RunOrder) -> str:

@@ -9,6 +9,7 @@ from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.run import FINAL_STATES
 from proctor.values.usage import TokenUsage
+from proctor.wire.decisions import decision_sentence
 from services.gateway.api.runs.job import error_sentence, ran_seconds
 from services.gateway.http.presentation import present
 from services.gateway.pages.rows.figure import Figure
@@ -59,6 +60,8 @@ class LiveView(RunRow):
     failures: dict[str, int]
     unparsed: int
     engine: PoolLoad | None
+    decision: str
+    against_run_id: str
 
     @property
     def actions(self) -> Sequence[str]:
@@ -90,6 +93,8 @@ def live_view(
         tasks=_task_rows(run, summary) or [TaskRow(task=name) for name in ordered],
         unparsed=sum(task.unparsed for task in run.progress.tasks),
         error=error_sentence(run) or "",
+        decision=decision_sentence(run),
+        against_run_id=run.order.until_decided.against_run_id,
         engine=_engine(run, workers),
     )
 
