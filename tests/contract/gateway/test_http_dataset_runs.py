@@ -174,7 +174,7 @@ async def test_running_one_is_listed_with_progress_rate_and_the_time_left(harnes
             "user": "bob",
             "priority": "normal",
             "error": None,
-            "wait": None,
+            **dict.fromkeys(("wait", "stopped_early")),
         }
     ]
     [asked] = harness.scheduler.listed
