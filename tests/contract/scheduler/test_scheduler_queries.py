@@ -159,6 +159,7 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "errors": "'[]'",
         "output_expires_after_seconds": "NULL",
         "request_id": RUN,
+        "project_id": "0",
     },
     "read_batch": {"batch_id": "'batch_1'"},
     "find_submitted_batch": {"request_id": RUN},
