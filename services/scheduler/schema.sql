@@ -375,7 +375,7 @@ CREATE INDEX runs_newest_of_model ON runs USING btree (model, created_at DESC, r
 CREATE INDEX runs_newest_of_project ON runs USING btree (project_id, created_at DESC, run_id DESC);
 CREATE INDEX runs_newest_of_state ON runs USING btree (state, created_at DESC, run_id DESC);
 CREATE INDEX runs_newest_of_suites ON runs USING btree (created_at DESC, run_id DESC) WHERE (dataset_id IS NULL);
-CREATE INDEX runs_of_tag ON runs USING gin (tags) WHERE (tags <> '{}'::text[]);
+CREATE INDEX runs_newest_tagged ON runs USING btree (created_at DESC, run_id DESC) WHERE (tags <> '{}'::text[]);
 CREATE INDEX runs_of_user_suite ON runs USING btree (benchmark, suite_version) WHERE (suite_version IS NOT NULL);
 CREATE INDEX runs_paused ON runs USING btree (queued_at DESC, run_id DESC) WHERE (state = 'paused'::text);
 CREATE INDEX runs_pending ON runs USING btree (priority, queued_at, run_id) WHERE (state = 'pending'::text);

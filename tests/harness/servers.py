@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import asyncpg
+
 from proctor.stack.servers.nats import prepare_nats
 from proctor.stack.servers.postgres import prepare_postgres
 from proctor.stack.servers.postgres_home import PostgresHome, find_postgres_home
@@ -59,6 +61,25 @@ def clusters() -> Path:
 
     atexit.register(remove)
     return folder
+
+
+async def ordinary_role(dsn: str) -> str:
+    """The DSN of a role that owns its tables and for which policies hold, as services have one.
+
+    `dsn` is that of a superuser, to a database in which nothing was made yet.
+    """
+    connection = await asyncpg.connect(dsn)
+    try:
+        database = await connection.fetchval("SELECT current_database()")
+        await connection.execute(
+            "CREATE ROLE ordinary LOGIN PASSWORD 'secret';"
+            f"GRANT CREATE, CONNECT, TEMPORARY ON DATABASE {database} TO ordinary;"
+            # They are of the roles of a local stack.
+            "DROP SCHEMA IF EXISTS scheduler, results"
+        )
+    finally:
+        await connection.close()
+    return f"postgresql://ordinary:secret@{dsn.rpartition('@')[2]}"
 
 
 async def give_cluster(state_dir: Path, log_path: Path) -> PostgresHome:

@@ -5,6 +5,7 @@ A service takes it where its signature is right (`signatures`), and the gateway 
 
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
+from functools import lru_cache
 
 from proctor.values.names.user import Caller, Role
 from services.common.sql.row_scope import ALL_ROWS, RowScope, serve_scope
@@ -48,6 +49,7 @@ def caller_of(metadata: Iterable[tuple[str, str | bytes]] | None) -> Caller:
     )
 
 
+@lru_cache(maxsize=1024)
 def _projects(text: str) -> tuple[tuple[int, Role], ...]:
     pairs = (each.split(":") for each in text.split(",") if text)
     return tuple((int(project_id), Role.of_number(int(role))) for project_id, role in pairs)

@@ -234,6 +234,16 @@ async def test_nobody_but_members_with_the_role_store_anything(site: Site) -> No
     assert (await site.call("olga", "POST", f"{API}/run", json=nowhere)).status == 404
 
 
+async def test_what_others_delete_takes_nothing_away_from_a_project(site: Site) -> None:
+    path, content = "/admin/datasets/", site.ids["dataset_id"]
+    before = await site.call("ann", "GET", f"{path}{content}/preview")
+    # The same contents, which are stored once.
+    copy = (await site.call("bob", "POST", f"{path}upload", data=rows())).body["dataset_id"]
+    assert (await site.call("bob", "DELETE", path + copy)).status == 200
+    after = await site.call("ann", "GET", f"{path}{content}/preview")
+    assert (after.status, after.body) == (200, before.body)
+
+
 async def test_who_is_removed_sees_nothing_any_more_and_open_calls_end(site: Site) -> None:
     await set_role(site, "bob", "viewer")
     run = f"{API}/results/{site.ids['job_id']}"
@@ -266,8 +276,11 @@ async def test_the_command_line_declares_projects_and_shows_members(site: Site) 
     assert number, made
     told = await proctor_with(line("olga"), f"projects set-member {number[1]} ann --role maintainer")
     assert "ann is a maintainer" in told.out, told
-    listed = await proctor_with(line("ann"), "projects list")
-    assert "other plans" in listed.out
+
+    async def is_listed() -> bool:
+        return "other plans" in (await proctor_with(line("ann"), "projects list")).out
+
+    await eventually(is_listed, "the gateway knows the member", 30)
     shown = await proctor_with(line("ann"), f"projects show {number[1]}")
     assert "maintainer" in shown.out
     assert "other plans" not in (await proctor_with(line("bob"), "projects list")).out

@@ -131,6 +131,11 @@ async def fill(site: Site) -> None:
     site.ids["output_file"] = (await site.call("ann", "GET", f"/v1/batches/{site.ids['batch_id']}")).body[
         "output_file_id"
     ]
+    # One that waits, so that the queue has something to show.
+    await site.stack.model_server.control(latency_seconds=30)
+    site.ids["paused_job"] = await made(f"{API}/run", "job_id", json=project | order)
+    assert (await site.call("ann", "POST", f"{API}/pause/{site.ids['paused_job']}")).status == 200
+    await site.stack.model_server.control(latency_seconds=0)
     marks = {"answers": [{"sample": 0, "rollout": 0}]}
     golden = f"/admin/benchmarks/{site.ids['benchmark_id']}/golden"
     assert (await site.call("ann", "PUT", golden, json=marks)).status == 200

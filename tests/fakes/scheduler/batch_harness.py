@@ -38,7 +38,7 @@ from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.batch_results import BatchResults, RecordedRun, batch_results
 from tests.fakes.storage.checked_files import batch_line, jsonl
 from tests.fakes.storage.uploads import cut
-from tests.harness.servers import nats_server, postgres_server
+from tests.harness.servers import nats_server, ordinary_role, postgres_server
 
 if TYPE_CHECKING:
     from proctor.v1.artifact_service_pb2_grpc import ArtifactServiceAsyncStub
@@ -209,7 +209,7 @@ async def batch_harness(folder: Path, **changes: Any) -> AsyncIterator[BatchHarn
         )
         settings = SchedulerSettings(
             **{
-                "postgres_dsn": postgres.address,
+                "postgres_dsn": await ordinary_role(postgres.address),
                 "nats_url": wire.address,
                 "scheduler_address": "127.0.0.1:0",
                 "results_address": address,

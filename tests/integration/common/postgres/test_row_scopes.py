@@ -28,7 +28,7 @@ from services.scheduler.audit.audit_record import Author
 from services.scheduler.projects.postgres import PostgresProjects
 from tests.fakes.results.recorded_run import answered, choice_sample, new_id, plan_of, scored
 from tests.fakes.results.stores import postgres_stores
-from tests.harness.servers import postgres_server
+from tests.harness.servers import ordinary_role, postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -59,15 +59,7 @@ async def superuser() -> AsyncIterator[str]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def dsn(superuser: str) -> str:
     """That of a role as services have it: it owns its tables and is no superuser."""
-    connection = await asyncpg.connect(superuser)
-    await connection.execute("CREATE ROLE ordinary LOGIN PASSWORD 'secret'")
-    database = await connection.fetchval("SELECT current_database()")
-    await connection.execute(f"GRANT CREATE, CONNECT ON DATABASE {database} TO ordinary")
-    # A cluster of tests has them.
-    await connection.execute("DROP SCHEMA IF EXISTS scheduler, results")
-    await connection.close()
-    place = superuser.rpartition("@")[2]
-    made = f"postgresql://ordinary:secret@{place}"
+    made = await ordinary_role(superuser)
     await migrate(made, scheduler.SCHEMA, scheduler.MIGRATIONS)
     await migrate(made, results.SCHEMA, results.MIGRATIONS)
     return made

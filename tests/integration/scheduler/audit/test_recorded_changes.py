@@ -7,7 +7,14 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import audit_pb2, audit_service_pb2, key_service_pb2, rollout_service_pb2, run_pb2
+from proctor.v1 import (
+    audit_pb2,
+    audit_service_pb2,
+    key_service_pb2,
+    project_service_pb2,
+    rollout_service_pb2,
+    run_pb2,
+)
 from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
@@ -124,6 +131,22 @@ class Changes:
         await self.calls.keys.RevokeKey(key_service_pb2.RevokeKeyRequest(key_id=key_id))
         return key_id
 
+    async def create_project(self) -> str:
+        request = project_service_pb2.CreateProjectRequest(name=uuid4().hex)
+        return str((await self.calls.projects.CreateProject(request)).project.project_id)
+
+    async def set_project_member(self) -> str:
+        project_id = await self.create_project()
+        request = project_service_pb2.SetProjectMemberRequest(project_id=int(project_id), user="ann")
+        await self.calls.projects.SetProjectMember(request)
+        return project_id
+
+    async def remove_project_member(self) -> str:
+        project_id = await self.set_project_member()
+        request = project_service_pb2.RemoveProjectMemberRequest(project_id=int(project_id), user="ann")
+        await self.calls.projects.RemoveProjectMember(request)
+        return project_id
+
     async def add_suite(self) -> str:
         name = f"s{uuid4().hex}"
         document = suite_pb2.SuiteDocument(
@@ -211,6 +234,9 @@ RECORDS: Mapping[str, tuple[Callable[[Changes], Awaitable[str]], str]] = {
     "CreateKey": (Changes.create_key, "create key"),
     "RotateKey": (Changes.rotate_key, "rotate key"),
     "RevokeKey": (Changes.revoke_key, "revoke key"),
+    "CreateProject": (Changes.create_project, "create project"),
+    "SetProjectMember": (Changes.set_project_member, "set project"),
+    "RemoveProjectMember": (Changes.remove_project_member, "remove project"),
     "AddSuite": (Changes.add_suite, "add suite"),
     "DeleteSuite": (Changes.delete_suite, "delete suite"),
     "UploadTasks": (Changes.upload_tasks, "upload tasks"),
