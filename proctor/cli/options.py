@@ -33,8 +33,15 @@ UserOption = Annotated[
 API_KEY_VARIABLE = "PROCTOR_API_KEY"
 RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run (see `proctor runs`).")]
 PageOption = Annotated[str, typer.Option(help="Token of the page, printed below the page before.")]
+# What is made counts towards the same project, command after command.
+PROJECT_VARIABLE = "PROCTOR_PROJECT"
 StorageProject = Annotated[
-    int, typer.Option(min=0, help="Number of the project whose storage it counts towards; 0 is none.")
+    int,
+    typer.Option(
+        envvar=PROJECT_VARIABLE,
+        min=0,
+        help="Number of the project that it is in, and whose storage it counts towards; 0 is none.",
+    ),
 ]
 _POINTS = re.compile(r"(\d+(?:\.\d+)?) ?pts?")
 _METRIC_FORM = 'write it as NAME, NAME:OPTION=VALUE or {"metric": "f1", "average": "macro"}'

@@ -33,6 +33,7 @@ VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
             "the local stack's",
             "gRPC address of the gateway of commands: `host:port`, `https://host:port` with TLS.",
         ),
+        "PROCTOR_PROJECT": ("`0`", "Number of the project of orders and uploads that name none."),
         "PROCTOR_USER": ("`local`", "Name of the user at a gateway without API keys, for limits per user."),
         "PROCTOR_API_KEY": (
             "none",

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from proctor.cli.options import json_or_text, metric_use, points
+from proctor.cli.options import PROJECT_VARIABLE, json_or_text, metric_use, points
 from proctor.cli.render.words import option_value
 from proctor.cli.runs.judge_prompt import named_judge
 from proctor.client.errors import Refused
@@ -60,7 +60,9 @@ class OrderOptions:
         str,
         typer.Option(metavar="TIME", help="Such as 24h or 90m: the run fails after this, waiting included."),
     ] = ""
-    project: Annotated[int, typer.Option(help="Number of the project that groups runs.")] = 0
+    project: Annotated[
+        int, typer.Option(envvar=PROJECT_VARIABLE, help="Number of the project that groups runs.")
+    ] = 0
     priority: Annotated[str, typer.Option(help=PRIORITY_HELP)] = ""
     scoring_method: Annotated[
         str, typer.Option(help=f"auto | {' | '.join(words_of(run_pb2.ScoringMethod))}")

@@ -33,7 +33,7 @@ from tests.e2e.harness.project_site import (
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.keyed_suite import SUITE
-from tests.harness.stack_harness import SHORT_TIMEOUTS, StackOrder, stack_harness
+from tests.harness.stack_harness import MODEL, SHORT_TIMEOUTS, StackOrder, stack_harness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -286,3 +286,16 @@ async def test_the_command_line_declares_projects_and_shows_members(site: Site) 
     assert "other plans" not in (await proctor_with(line("bob"), "projects list")).out
     refused = await proctor_with(line("ann"), "projects create more")
     assert refused.code != 0
+
+
+async def test_commands_order_in_the_project_of_the_environment(site: Site) -> None:
+    environment = {
+        "PROCTOR_GATEWAY": site.stack.stack.gateway_grpc,
+        "PROCTOR_API_KEY": KEYS["ann"],
+        "PROCTOR_PROJECT": str(site.project_id),
+    }
+    ordered = await proctor_with(environment, f"run --suite {SUITE} --model {MODEL} --limit 1 --json")
+    assert ordered.code == 0, ordered
+    run_id = re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", ordered.out)[0]
+    assert (await site.call("vic", "GET", f"{API}/results/{run_id}")).status == 200
+    assert (await site.call("bob", "GET", f"{API}/results/{run_id}")).status == 404

@@ -76,7 +76,7 @@ class Site:
                 aiohttp.ClientSession() as session,
                 session.ws_connect(url + path, headers=headers) as one,
             ):
-                return str((await one.receive(timeout=5)).data)
+                return str((await one.receive(timeout=30)).data)
         return ""
 
     def shown(self, text: str) -> list[str]:
