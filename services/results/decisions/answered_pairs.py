@@ -42,10 +42,15 @@ class AnsweredPairs:
     def count(self) -> int:
         return self.differences.total()
 
-    def add(self, metric: ScoredMetric, first: Sequence[ScoreValue], second: Sequence[ScoreValue]) -> None:
-        """The next sample. It is no pair where the metric has no score of one of the runs."""
+    def add(
+        self, metric: ScoredMetric, first: Sequence[ScoreValue], second: Sequence[ScoreValue], rollouts: int = 1
+    ) -> None:
+        """The next sample. It is no pair where an answer of its `rollouts` has no score in one of the runs.
+
+        The others do not stand for it: what fails are often the long answers.
+        """
         self.position += 1
-        if not first or not second:
+        if min(len(first), len(second)) < rollouts:
             self.failed += 1
             return
         is_majority = metric.pipeline.is_majority

@@ -95,12 +95,12 @@ class DecideRuns:
 
     async def _read_on(self, query: DecisionQuery, run: RunRecord, look: _Look) -> None:
         """Adds the pairs that follow in the order, up to the first sample that misses an outcome."""
-        pairs, names = look.pairs, [metric.key for metric in look.metrics]
+        pairs, names, rollouts = look.pairs, [metric.key for metric in look.metrics], run.plan.rollouts
         while chunk := look.order[pairs.position : pairs.position + CHUNK_SAMPLES]:
             first = await self.answers.read(query.run_id, chunk, names)
             second = await self.answers.read(query.base_run_id, chunk, names)
             for sample in chunk:
                 one, other = first.get(sample), second.get(sample)
-                if not (one and other) or min(one.outcomes, other.outcomes) < run.plan.rollouts:
+                if not (one and other) or min(one.outcomes, other.outcomes) < rollouts:
                     return
-                pairs.add(look.metrics[one.task_index], one.scores, other.scores)
+                pairs.add(look.metrics[one.task_index], one.scores, other.scores, rollouts)

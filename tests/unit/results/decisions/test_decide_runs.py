@@ -178,8 +178,16 @@ async def test_runs_that_are_not_open_or_over_other_samples_are_not_decided() ->
 def test_scores_are_shares_of_their_range_and_rollouts_averaged() -> None:
     pairs = AnsweredPairs()
     [metric] = paired_metrics(plan_of("first"), plan_of("base"))
-    pairs.add(metric, (1.0, 0.0), (1.0, 1.0))
+    pairs.add(metric, (1.0, 0.0), (1.0, 1.0), 2)
     assert (pairs.position, pairs.differences) == (1, {-0.5: 1})
+
+
+def test_a_sample_of_which_one_rollout_failed_is_no_pair() -> None:
+    """The rollouts that did not fail are no random part of all: the score of the failed one may be any."""
+    pairs = AnsweredPairs()
+    [metric] = paired_metrics(plan_of("first"), plan_of("base"))
+    pairs.add(metric, (1.0,), (1.0, 0.0), 2)
+    assert (pairs.position, pairs.failed, pairs.count) == (1, 1, 0)
 
 
 @pytest.mark.parametrize("metric", ["bleu", "ter", "f1"])
