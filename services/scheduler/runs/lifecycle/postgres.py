@@ -65,7 +65,8 @@ class PostgresRuns:
     async def add(self, run: Run, request_id: str, base: Run | None = None) -> Run:
         async def add(transaction: PostgresTransaction) -> Run:
             stored = await self.add_in(transaction, run, request_id)
-            if base is not None:
+            # Not for a repeated call: its base may be deleted by now.
+            if base is not None and stored is run:
                 await self.add_in(transaction, base, "")
             return stored
 

@@ -97,7 +97,8 @@ class SubmitRun:
         stored = await self.runs.add(run, submission.request_id, base)
         # After the store: a notice without a row would wake the leader for nothing.
         await self.controls.announce(stored)
-        if base:
+        # Of a repeated call workers have been told, and its base is further than this one by now.
+        if base and stored is run:
             await self.controls.announce(base)
         return stored
 

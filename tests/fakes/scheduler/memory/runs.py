@@ -55,7 +55,10 @@ class InMemoryRuns:
     # RunStore
 
     async def add(self, run: Run, request_id: str, base: Run | None = None) -> Run:
-        return [self._add(run, request_id), base and self._add(base, "")][0] or run
+        stored = self._add(run, request_id)
+        if base is not None and stored is run:
+            self._add(base, "")
+        return stored
 
     def _add(self, run: Run, request_id: str) -> Run:
         request = (run.user, request_id)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 
@@ -10,6 +11,7 @@ from proctor.values.run import RunId, RunState
 from services.scheduler.dispatch.decide_run import LEAD_OUTCOMES, PATIENCE_SECONDS
 from services.scheduler.dispatch.drive_run import DriveRun
 from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.lifecycle.submit_run import Submission
 from tests.fakes.callers import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler_rules import credit_rule
@@ -45,6 +47,22 @@ async def test_one_order_makes_two_runs_with_one_order_of_samples(harness: Sched
     sent = [[shard.samples for _, shard in harness.stream.take(run.run_id)] for run in (first, base)]
     assert sent[0] == sent[1]
     assert sorted(sent[0][0]) != list(range(64))
+
+
+async def test_a_repeated_call_tells_workers_nothing_older_of_the_base(harness: SchedulerHarness) -> None:
+    """Workers drop shards of a run that they take for pending."""
+    submission = Submission(
+        RunId(str(uuid4())), toy_order(until_decided=UntilDecided(OTHER)), "local", request_id=str(uuid4())
+    )
+    first = await harness.submitting.submit(submission)
+    assert first.order.until_decided is not None
+    base_id = RunId(first.order.until_decided.against_run_id)
+    await harness.admit()
+    await harness.advance(harness.driver(base_id), 3)
+    assert harness.controls.words[base_id] == (RunState.RUNNING, 1)
+    again = await harness.submitting.submit(replace(submission, run_id=RunId(str(uuid4()))))
+    assert again.run_id == first.run_id
+    assert harness.controls.words[base_id] == (RunState.RUNNING, 1)
 
 
 async def test_both_stop_with_what_they_have_and_hold_no_slot(harness: SchedulerHarness) -> None:
