@@ -18,8 +18,7 @@ def decision_sentence(run: run_pb2.Run) -> str:
         else ""
     )
     interval = f"{_points(decision.low)} to {_points(decision.high)} points"
-    level = f"{1 - decision.alpha:.4g}"
-    held = f"holds with a chance of {level} whenever it is looked at"
+    held = f"holds with a chance of {_level(decision.alpha)} whenever it is looked at"
     return (
         f"Stopped early after {decision.pairs:,} pairs: {_shown(first, base, decision)}. "
         f"The interval of the difference, {interval}, {held}.{failed}"
@@ -33,5 +32,12 @@ def _shown(first: str, base: str, decision: Decision) -> str:
     return f"{first} is {decision.verdict} than {base}{by}"
 
 
+def _level(alpha: float) -> str:
+    """Never 1, as a chance of so many digits would be rounded to."""
+    return f"{1 - alpha:.4g}" if alpha >= 0.0001 else f"1 - {alpha:.1g}"
+
+
 def _points(share: float) -> str:
-    return f"{100 * share:.1f}"
+    """Never 0 for an end that is not: which side it is on is what was decided."""
+    points = 100 * share
+    return f"{points:.1f}" if not points or abs(points) >= 0.05 else f"{points:.1g}"
