@@ -65,11 +65,15 @@ class RunDecision:
         own, others = [self._context.tracker.recorded(each) for each in (run.run_id, wanted.against_run_id)]
         if others != self._others:
             self._others, self._others_since = others, self._now()
-        if own < others + LEAD_OUTCOMES or self._now() - self._others_since > PATIENCE_SECONDS:
+        # Answers that were reused were not asked. How many they are of the other one its row says.
+        asked, least = own - run.reused_answers, 0 if run.order.reuse_answers else others
+        if asked < least + LEAD_OUTCOMES or self._now() - self._others_since > PATIENCE_SECONDS:
             return False
         try:
             other = await self._context.runs.get(RunId(wanted.against_run_id))
         except RunNotFound:
+            return False
+        if asked < max(0, others - other.reused_answers) + LEAD_OUTCOMES:
             return False
         # One that has no slot may wait for that of this run.
         return other.state is RunState.RUNNING and not other.is_closing

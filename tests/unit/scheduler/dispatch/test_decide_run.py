@@ -10,6 +10,7 @@ from proctor.values.comparison import Decision, DecisionVerdict, UntilDecided
 from proctor.values.run import RunId, RunState
 from services.scheduler.dispatch.decide_run import LEAD_OUTCOMES, PATIENCE_SECONDS
 from services.scheduler.dispatch.drive_run import DriveRun
+from services.scheduler.progress.progress_tracker import ProgressReport
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission
 from tests.fakes.callers import OPERATOR
@@ -20,9 +21,9 @@ OTHER = "openai/other"
 DECISION = Decision(DecisionVerdict.BETTER, 0.1, 0.02, 0.2, pairs=64, failed=0, alpha=0.05)
 
 
-async def start(harness: SchedulerHarness, rollouts: int = 1) -> Sequence[tuple[Run, DriveRun]]:
+async def start(harness: SchedulerHarness, **changes: object) -> Sequence[tuple[Run, DriveRun]]:
     """The run and its base, admitted, each with its driver."""
-    order = toy_order(until_decided=UntilDecided(OTHER), rollouts=rollouts)
+    order = toy_order(until_decided=UntilDecided(OTHER), **changes)
     first = await harness.submit(order)
     assert first.order.until_decided is not None
     base_id = RunId(first.order.until_decided.against_run_id)
@@ -119,6 +120,21 @@ async def test_a_run_that_is_ahead_waits_for_the_other_but_not_for_ever(harness:
     assert LEAD_OUTCOMES <= asked <= LEAD_OUTCOMES + 64
     harness.clock.seconds += PATIENCE_SECONDS
     await harness.advance(driver, 2)
+    assert await harness.work(first.run_id) > 0
+
+
+async def test_answers_that_were_reused_keep_no_run_ahead(harness: SchedulerHarness) -> None:
+    """Else the other one would ask alone until it has as many, in an order that the first one has gaps in."""
+    (first, driver), (_, other_driver) = await start(harness, rollouts=20, reuse_answers=True)
+    await harness.advance(other_driver, 3)
+    await harness.advance(driver, 3)
+    await harness.work(first.run_id)
+    reused = 2 * LEAD_OUTCOMES
+    harness.runs.runs[first.run_id] = replace(await harness.runs.get(first.run_id), reused_answers=reused)
+    counts = (await harness.record.counts(first.run_id)).counts
+    task = replace(counts.tasks[0], recorded=counts.recorded + reused)
+    harness.tracker.record(ProgressReport(first.run_id, replace(counts, tasks=(task,))), 0)
+    await harness.advance(driver)
     assert await harness.work(first.run_id) > 0
 
 
