@@ -58,6 +58,7 @@ LABELS: Mapping[str, str] = {
     "model": "Model",
     "also": "More models",
     "margin_points": "Equivalent within points",
+    "alpha": "Chance of a wrong decision",
     "benchmark": "Suite or data set",
     "tasks": "Tasks",
     "limit": "Limit rows per task",

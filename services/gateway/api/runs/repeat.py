@@ -56,14 +56,14 @@ def repeating_body(run: run_pb2.Run) -> dict[str, Any]:
     if order.dataset_id:
         options = {name: value for name, value in options.items() if name not in _ONLY_OF_SUITES}
     params = params_of(order)
-    named["judges"] = [_named_judge(each) for each in order.judges]
+    named["judges"] = [named_judge(each) for each in order.judges]
     if order.HasField("until_decided"):
         named["until_decided"] = _until_decided(order.until_decided)
     given = {name: value for name, value in named.items() if value}
     return body | {"project_id": order.project_id} | given | options | ({"params": params} if params else {})
 
 
-def _named_judge(judge: run_pb2.NamedJudge) -> dict[str, str]:
+def named_judge(judge: run_pb2.NamedJudge) -> dict[str, str]:
     texts = {"prompt": judge.prompt, "document": judge.document, "scale": judge.scale}
     return {"model_id": judge.model, **{name: text for name, text in texts.items() if text}}
 

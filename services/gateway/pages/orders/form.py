@@ -15,7 +15,7 @@ from proctor.values.names.run_labels import tags_in
 from proctor.values.run import window_seconds
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.dataset_runs.requests import MetricWithOptions
-from services.gateway.api.runs.requests import RunRequest
+from services.gateway.api.runs.requests import JudgeNamed, RunRequest
 from services.gateway.http.errors import Faults, FormFaults
 from services.gateway.http.form_sentences import form_sentence
 from services.gateway.pages.addresses import address
@@ -24,14 +24,14 @@ from services.gateway.pages.text import entered
 
 # Further models, separated by commas.
 ALSO = "also"
-UNTIL_DECIDED, MARGIN = "until_decided", "margin_points"
+UNTIL_DECIDED, MARGIN, ALPHA = "until_decided", "margin_points", "alpha"
 # Refusals that whoever fills in the form can mend.
 REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT, ErrorKind.EXHAUSTED})
 _NUMBERS = ("project_id", "limit", "num_fewshot", "rollouts", "max_cost")
 _WORDS = ("priority", "scoring_method", "prompt_form", "truncate", "reasoning")
 _SWITCHES = ("reuse_answers", "stream_answers")
 # Fields that may have several values.
-_LISTS = ("tasks", "metric", "line_models")
+_LISTS = ("tasks", "metric", "line_models", "judges")
 # Fields of the order, and reasons without a field, by the field of the form.
 _FIELDS = {
     "suite": "benchmark",
@@ -57,6 +57,7 @@ _LINKED = frozenset(
         ALSO,
         UNTIL_DECIDED,
         MARGIN,
+        ALPHA,
         "benchmark",
         "custom",
         "base_url",
@@ -123,6 +124,7 @@ class OrderForm:
             faults["benchmark"] = "Choose a suite or a data set."
         params, window = self._params(faults), self._window_seconds(faults)
         metrics = [self._metric(text, faults) for text in self.several("metric")]
+        judges = [self._judge(text, faults) for text in self.several("judges")]
         try:
             request = RunRequest.model_validate(self._body(params))
         except ValidationError as error:
@@ -131,6 +133,7 @@ class OrderForm:
         if faults:
             raise FormFaults(faults)
         order = request.to_order()
+        order.judges.extend(judges)
         if self.kind == "dataset":
             order.suite, order.dataset_id = "", self.benchmark
             order.metrics.extend(metrics)
@@ -161,11 +164,12 @@ class OrderForm:
         if len(models) != MIN_COMPARED:
             raise FormFaults({ALSO: "Name one more model: two runs are decided between."})
         order.until_decided.against_model = models[1]
-        try:
-            if margin := self.get(MARGIN):
-                order.until_decided.margin_points = float(margin)
-        except ValueError as error:
-            raise FormFaults({MARGIN: "Write a number of points, such as 1."}) from error
+        for name, example in ((MARGIN, "points, such as 1"), (ALPHA, "0 to 0.5, such as 0.05")):
+            try:
+                if given := self.get(name):
+                    setattr(order.until_decided, name, float(given))
+            except ValueError as error:
+                raise FormFaults({name: f"Write a number of {example}."}) from error
         return order
 
     def labels(self) -> run_pb2.RunLabels:
@@ -190,6 +194,17 @@ class OrderForm:
         except (ValueError, KeyError) as error:
             faults["metric"] = f"This is not a metric with options: {error}."
             return sample_pb2.MetricUse()
+
+    def _judge(self, text: str, faults: dict[str, str]) -> run_pb2.NamedJudge:
+        """MODEL or MODEL:PROMPT, or as JSON what REST takes."""
+        if not text.startswith("{"):
+            model, separator, prompt = text.rpartition(":")
+            return run_pb2.NamedJudge(model=model if separator else text, prompt=prompt if separator else "")
+        try:
+            return JudgeNamed.model_validate_json(text).to_proto()
+        except ValidationError as error:
+            faults["judges"] = f"This is no judge: {form_sentence(error.errors()[0])}"
+            return run_pb2.NamedJudge()
 
     def _params(self, faults: dict[str, str]) -> dict[str, Any]:
         params: dict[str, Any] = {name: entered(self.get(name)) for name in NAMES if self.get(name)}

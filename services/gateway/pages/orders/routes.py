@@ -97,7 +97,7 @@ async def _estimate(scheduler: Scheduler, form: OrderForm, user: str) -> Estimat
     if not (form.get("model") and form.benchmark):
         return None
     try:
-        request = scheduler_pb2.EstimateRunRequest(order=form.to_order(), user=user)
+        request = scheduler_pb2.EstimateRunRequest(order=form.to_orders()[0], user=user)
         response = await scheduler.runs.EstimateRun(request)
     except FormFaults as error:
         return Estimate(refusal=dict(error.faults))

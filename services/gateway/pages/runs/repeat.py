@@ -12,6 +12,7 @@ from services.gateway.api.runs.repeat import (
     chosen_options,
     judging_options,
     metric_options,
+    named_judge,
     params_of,
     repeated_suite,
     repeating_body,
@@ -65,6 +66,7 @@ def form_link(run: run_pb2.Run) -> str:
     pairs += [*_decided_pairs(order.until_decided)] if order.HasField("until_decided") else []
     pairs += [("tasks", task) for task in order.tasks]
     pairs += [("metric", _metric_text(each)) for each in order.metrics]
+    pairs += [("judges", _judge_text(each)) for each in order.judges]
     return address("/runs/new", pairs + [("line_models", name) for name in order.line_models])
 
 
@@ -91,6 +93,8 @@ def _decided_pairs(wanted: run_pb2.UntilDecided) -> Iterator[tuple[str, str]]:
     yield from (("also", wanted.against_model), ("until_decided", "1"))
     if wanted.HasField("margin_points"):
         yield "margin_points", f"{wanted.margin_points:g}"
+    if wanted.alpha != DEFAULT_DECISION_ALPHA:
+        yield "alpha", f"{wanted.alpha:g}"
 
 
 def _decided_words(wanted: run_pb2.UntilDecided) -> Iterator[str]:
@@ -115,6 +119,13 @@ def judge_in_words(judge: run_pb2.NamedJudge) -> str:
     """As `--judge` takes it; a document is a file of its own there."""
     prompt = judge.prompt or ("FILE.yaml" if judge.document else "")
     return f"{judge.model}:{prompt}" if prompt else judge.model
+
+
+def _judge_text(judge: run_pb2.NamedJudge) -> str:
+    """As the form takes it: JSON where a model and a prompt do not say all."""
+    if judge.document or judge.scale:
+        return json.dumps(named_judge(judge), ensure_ascii=False)
+    return judge_in_words(judge)
 
 
 def _option_words(options: dict[str, Any]) -> Iterable[str]:

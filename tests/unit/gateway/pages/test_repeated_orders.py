@@ -18,6 +18,7 @@ from proctor.v1 import run_pb2, sample_pb2
 from services.gateway.api.dataset_runs.requests import DatasetRunRequest
 from services.gateway.api.runs.repeat import repeating_body
 from services.gateway.api.runs.requests import RunRequest
+from services.gateway.http.errors import FormFaults
 from services.gateway.pages.orders.form import OrderForm
 from services.gateway.pages.runs.repeat import command, form_link, repeated_order
 
@@ -100,6 +101,45 @@ def test_json_orders_the_same(run: run_pb2.Run) -> None:
 def test_form_orders_the_same(run: run_pb2.Run) -> None:
     query = ImmutableMultiDict(parse_qsl(urlsplit(form_link(run)).query))
     assert OrderForm.of(query).to_order() == accepted(run)
+
+
+def test_the_form_keeps_judges_and_what_decides() -> None:
+    run = full_suite_run()
+    run.order.judges.extend(
+        (
+            run_pb2.NamedJudge(model="openai/j", prompt="helpfulness"),
+            run_pb2.NamedJudge(model="openai/j", document="judge: mine", scale="1-3"),
+        )
+    )
+    run.order.until_decided.CopyFrom(
+        run_pb2.UntilDecided(against_model="openai/old", margin_points=2, alpha=0.01)
+    )
+    query = ImmutableMultiDict(parse_qsl(urlsplit(form_link(run)).query))
+    form = OrderForm.of(query)
+    assert form.to_orders() == [accepted(run)]
+    # The address that the form shows is the same order.
+    again = ImmutableMultiDict(parse_qsl(urlsplit(form.link()).query))
+    assert OrderForm.of(again).to_orders() == [accepted(run)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("judges", '{"prompt": "style"}', "This is no judge: "),
+        ("alpha", "often", "Write a number of 0 to 0.5"),
+    ],
+)
+def test_what_cannot_be_read_is_a_fault_of_its_field(name: str, text: str, sentence: str) -> None:
+    given = [
+        ("model", "a/b"),
+        ("benchmark", "suite:s"),
+        ("also", "a/c"),
+        ("until_decided", "1"),
+        (name, text),
+    ]
+    with pytest.raises(FormFaults) as raised:
+        OrderForm.of(ImmutableMultiDict(given)).to_orders()
+    assert raised.value.faults[name].startswith(sentence)
 
 
 def test_command_orders_the_same(run: run_pb2.Run) -> None:
