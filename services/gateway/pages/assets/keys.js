@@ -13,7 +13,8 @@ document.addEventListener("keydown", event => {
   else if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
   else if (event.key === "x") choose();
   else if (event.key === "n") document.querySelector("a[rel=next]")?.click();
-  else if (/^(Digit|Numpad)[0-9]$/.test(event.code)) mark(`${event.shiftKey ? "shift " : ""}${event.code.at(-1)}`);
+  // A key that is held down says nothing of the answers that follow.
+  else if (!event.repeat && /^(Digit|Numpad)[0-9]$/.test(event.code)) mark(`${event.shiftKey ? "shift " : ""}${event.code.at(-1)}`);
   else if (event.key === "?") document.getElementById("keys").showModal();
 });
 
