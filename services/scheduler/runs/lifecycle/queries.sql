@@ -138,9 +138,13 @@ SELECT *
 FROM run_rows
 WHERE run_id IN (
     SELECT run_id
-    FROM runs
-    WHERE has_judges_to_order AND state = 'completed' AND is_closed
-    ORDER BY finished_at
+    FROM (
+        -- User by user: the judges of one may wait for days for room in its queue.
+        SELECT run_id, finished_at, row_number() OVER (PARTITION BY username ORDER BY finished_at) AS place
+        FROM runs
+        WHERE has_judges_to_order AND state = 'completed' AND is_closed
+    ) AS waiting
+    ORDER BY place, finished_at
     -- The leader asks every second.
     LIMIT 100
 );

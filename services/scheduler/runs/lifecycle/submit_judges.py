@@ -24,7 +24,7 @@ log = get_logger()
 
 class RunsToJudge(Protocol):
     async def to_judge(self) -> Sequence[Run]:
-        """Completed runs whose judges are still to be ordered; some of them."""
+        """Completed runs whose judges are still to be ordered; some of them, of each user the earliest."""
         ...
 
     async def mark_judged(self, token: FencingToken, run: Run) -> None:
@@ -51,12 +51,18 @@ class SubmitJudges:
         The id of a judging run follows from that of the judged run: another attempt, also of another leader,
         finds the run of the first.
         """
+        full: set[str] = set()
         for run in await self.runs.to_judge():
-            if await self._submit(run):
+            if run.user in full:
+                continue
+            waits = await self._submit(run)
+            if waits is None:
                 await self.runs.mark_judged(token, run)
+            elif waits.kind is ErrorKind.EXHAUSTED:
+                full.add(run.user)
 
-    async def _submit(self, run: Run) -> bool:
-        """False where a judge has to wait, as for room in the queue of its user."""
+    async def _submit(self, run: Run) -> DomainError | None:
+        """Why a judge has to wait, as for room in the queue of its user; None once all are ordered."""
         for number, judge in enumerate(run.order.judges):
             judging_id = RunId(str(uuid5(UUID(run.run_id), f"judge {number}")))
             submission = Submission(judging_id, judging_order(run.run_id, run.order, judge), run.user)
@@ -65,6 +71,6 @@ class SubmitJudges:
             except DomainError as error:
                 if error.kind not in _FINAL:
                     log.info("judge waits", run_id=run.run_id, model=judge.model, error=error.message)
-                    return False
+                    return error
                 log.error("judge not ordered", run_id=run.run_id, model=judge.model, error=error.message)
-        return True
+        return None

@@ -1,7 +1,8 @@
 """Judges that an order names: checked with it, and each ordered once after its run has completed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import ClassVar
 
 import pytest
 
@@ -11,6 +12,7 @@ from services.scheduler.judging.judge import Judge, NamedJudge
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_judges import SubmitJudges
+from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.workers.model_names import UnknownModel
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler_rules import queue_limits
@@ -40,9 +42,12 @@ def judges_of(harness: SchedulerHarness) -> SubmitJudges:
 
 
 async def completed(
-    harness: SchedulerHarness, *judges: NamedJudge, state: RunState = RunState.COMPLETED
+    harness: SchedulerHarness,
+    *judges: NamedJudge,
+    state: RunState = RunState.COMPLETED,
+    user: str = "local",
 ) -> Run:
-    run = await harness.submit(toy_order(judges=judges, project_id=3))
+    run = await harness.submit(toy_order(judges=judges, project_id=3), user)
     harness.runs.runs[run.run_id] = replace(run, state=state, is_closed=True)
     return run
 
@@ -89,6 +94,28 @@ async def test_a_judge_waits_for_room_in_the_queue_of_its_user() -> None:
     harness.runs.limits.now = queue_limits(max_pending_runs_per_user=5)
     await judges_of(harness).submit_all(token)
     assert len(judging_runs(harness, run)) == 1
+
+
+class CountedSubmit(SubmitRun):
+    """Notes whose runs it prepares."""
+
+    prepared: ClassVar[list[str]] = []
+
+    async def prepare(self, submission: Submission) -> Run:
+        self.prepared.append(submission.user)
+        return await SubmitRun.prepare(self, submission)
+
+
+async def test_a_user_without_room_is_tried_once_a_round_and_holds_no_other() -> None:
+    harness = SchedulerHarness()
+    own = [await completed(harness, JUDGE) for _ in range(3)]
+    others = await completed(harness, JUDGE, user="other")
+    harness.runs.limits.now = queue_limits(max_pending_runs_per_user=1)
+    await harness.submit(toy_order())
+    counted = CountedSubmit(*(getattr(harness.submitting, each.name) for each in fields(SubmitRun)))
+    await SubmitJudges(RunsToJudge(harness), counted).submit_all(harness.runs.begin_term())
+    assert [len(judging_runs(harness, run)) for run in (*own, others)] == [0, 0, 0, 1]
+    assert counted.prepared == ["local", "other"]
 
 
 @pytest.mark.parametrize(
