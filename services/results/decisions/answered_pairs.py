@@ -43,7 +43,11 @@ class AnsweredPairs:
         return self.differences.total()
 
     def add(
-        self, metric: ScoredMetric, first: Sequence[ScoreValue], second: Sequence[ScoreValue], rollouts: int = 1
+        self,
+        metric: ScoredMetric,
+        first: Sequence[ScoreValue],
+        second: Sequence[ScoreValue],
+        rollouts: int,
     ) -> None:
         """The next sample. It is no pair where an answer of its `rollouts` has no score in one of the runs.
 

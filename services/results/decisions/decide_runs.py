@@ -15,6 +15,9 @@ from services.results.scoring.compiled_scoring import ScoredMetric
 
 # Samples that are read at a time: about those that are on their way.
 CHUNK_SAMPLES = 1024
+# A test of as many values as pairs takes seconds, so one in so many pairs has to be new. The interval holds
+# whenever it is looked at.
+TESTED_PER_PAIR = 100
 # Of a pair that is pushed out its samples are read again.
 MAX_LOOKS = 64
 
@@ -87,7 +90,7 @@ class DecideRuns:
     async def _test(self, query: DecisionQuery, run: RunRecord, look: _Look) -> Decision | None:
         await self._read_on(query, run, look)
         pairs = look.pairs
-        if look.decision is None and pairs.position > look.tested:
+        if look.decision is None and pairs.position - look.tested >= max(1, look.tested // TESTED_PER_PAIR):
             # Beside the service: scores of many values take a while.
             look.decision = await asyncio.to_thread(pairs.decided, query.alpha, query.margin_points)
             look.tested = pairs.position

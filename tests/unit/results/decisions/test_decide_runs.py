@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from proctor.values.comparison import DecisionVerdict, sample_order
+from proctor.values.comparison import Decision, DecisionVerdict, sample_order
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.results.decisions.answered_pairs import AnsweredPairs, AnsweredSample, paired_metrics
 from services.results.decisions.decide_runs import CHUNK_SAMPLES, DecideRuns, DecisionQuery
@@ -102,6 +102,23 @@ async def test_a_look_reads_only_what_follows() -> None:
     answers.asked.clear()
     assert await decide.decide(QUERY) is None
     assert len(answers.asked) == 2 * (ROWS - 2500) < 2 * CHUNK_SAMPLES
+
+
+async def test_a_hundredth_of_new_pairs_is_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test of many values costs as much as all of its pairs."""
+    answers, tested = Answers(), list[int]()
+    decided = AnsweredPairs.decided
+
+    def counted(pairs: AnsweredPairs, alpha: float, margin_points: float | None) -> Decision | None:
+        tested.append(pairs.position)
+        return decided(pairs, alpha, margin_points)
+
+    monkeypatch.setattr(AnsweredPairs, "decided", counted)
+    decide = deciding(answers)
+    for end in (1, 2, 1000, 1009, 1010, 1019, 1020):
+        answers.answer_both(ORDER[:end], 1.0, 1.0)
+        assert await decide.decide(QUERY) is None
+    assert tested == [1, 2, 1000, 1010, 1020]
 
 
 async def test_every_rollout_of_a_sample_is_waited_for() -> None:
