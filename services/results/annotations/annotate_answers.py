@@ -107,7 +107,12 @@ class AnnotateAnswers:
         return Annotated(question, counts, raters)
 
     async def _question(self, run_id: str) -> Question:
-        return question_of((await self.records.get(run_id)).plan)
+        question = question_of((await self.records.get(run_id)).plan)
+        if question.run_id != run_id:
+            # Deleted, or of a project that the caller does not see: a suite of the caller's own can have the
+            # id of any run as its name.
+            await self.records.get(question.run_id)
+        return question
 
 
 def _place(parts: list[str]) -> AnnotationPlace:

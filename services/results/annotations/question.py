@@ -57,3 +57,13 @@ def question_of(plan: RunPlan) -> Question:
     if [use.name for use in uses] != [VERDICT]:
         raise PairsNotAnnotated(run_id=plan.run_id)
     return Question(run_id, task.task, scale_of_options(json.loads(uses[0].options_json or "{}")).labels)
+
+
+def asks(plan: RunPlan, question: Question) -> bool:
+    """Whether it is a judging run that is asked the question."""
+    if judged_run(plan) != question.run_id:
+        return False
+    try:
+        return question_of(plan).key == question.key
+    except PairsNotAnnotated:  # a prompt of pairs may have any name
+        return False

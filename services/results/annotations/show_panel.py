@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from services.results.annotations.postgres import JudgeVerdict, PostgresAnnotations
-from services.results.annotations.question import Question, judged_run, question_of
+from services.results.annotations.question import Question, asks, question_of
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.ports import RunRecordStore
 from services.results.statistics.columns import Array, Numbers
@@ -59,9 +59,10 @@ class ShowPanel:
         judged_model = (await self.records.get(question.run_id)).plan.facts.model
         models: dict[str, str] = {}
         for judging_id in await self.annotations.judging_runs(question):
-            plan = (await self.records.get(judging_id)).plan
-            if judged_run(plan) == question.run_id and question_of(plan).key == question.key:
-                models.setdefault(plan.facts.model, judging_id)
+            # None of a project that the caller does not see.
+            judging = await self.records.find(judging_id)
+            if judging and asks(judging.plan, question):
+                models.setdefault(judging.plan.facts.model, judging_id)
         runs = {judging_id: model for model, judging_id in models.items()}
         verdicts = await self.annotations.verdicts(question, [*runs])
         people = await self.annotations.drawn_scores(question)

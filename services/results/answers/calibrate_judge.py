@@ -58,6 +58,8 @@ class CalibrateJudge:
         if judged_run(plan) is None:
             raise NoJudgingRun(run_id=run_id)
         question = question_of(plan)
+        # The caller may not see the judged run, or it is deleted.
+        await self.records.get(question.run_id)
         verdicts = await self.marks.verdicts(run_id, question.run_id, _verdict_metric(plan))
         annotated = await self.annotations.drawn_scores(question)
         return await asyncio.to_thread(_calibrated, verdicts, annotated)

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 import pytest_asyncio
@@ -10,7 +11,7 @@ from proctor.v1 import annotation_service_pb2 as annotation_pb2
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import run_record_service_pb2 as run_record_pb2
-from proctor.values.judging.scale import read_scale, scale_options
+from proctor.values.judging.scale import OF_PAIRS, read_scale, scale_options
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.results.runs.run_plan import RunFacts, RunPlan
 from tests.fakes.eventually import eventually
@@ -22,6 +23,8 @@ from tests.fakes.results.results_harness import ResultsHarness, results_harness
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 COUNT = 40
+YES_NO = MetricUse("verdict", scale_options(read_scale("yes-no")))
+PAIRS = scale_options(OF_PAIRS)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -36,15 +39,19 @@ async def answers_of(harness: ResultsHarness, count: int = COUNT) -> RunPlan:
     )
 
 
-async def judging_run(harness: ResultsHarness, judged: RunPlan, verdicts: Sequence[str]) -> RunPlan:
+async def judging_run(
+    harness: ResultsHarness,
+    judged: RunPlan,
+    verdicts: Sequence[str],
+    metrics: Sequence[MetricUse] = (YES_NO,),
+) -> RunPlan:
     """A closed one whose judge said these verdicts."""
     samples = [
         replace(one, row_id=f"{at}.0")
         for at, one in enumerate(rows_of([f"j{at}" for at in range(len(verdicts))]))
     ]
     plan = plan_of([len(verdicts)], [await harness.store(samples)])
-    metric = MetricUse("verdict", scale_options(read_scale("yes-no")))
-    scoring = TaskScoring(OutputType.GENERATE_UNTIL, (metric,))
+    scoring = TaskScoring(OutputType.GENERATE_UNTIL, tuple(metrics))
     task = replace(plan.tasks[0], task="correctness", scoring=scoring)
     plan = replace(plan, tasks=(task,), facts=RunFacts(judged.run_id, model=f"p/{plan.run_id[:8]}"))
     await harness.open(plan)
@@ -193,6 +200,34 @@ async def test_what_cannot_be_annotated_is_refused(harness: ResultsHarness) -> N
     assert (await refusal_of(call(request)))[0] == "INVALID_PARAMETER"
     assert await annotated_in_order(harness, run, "ann", ["yes"]) == [0]
     assert await next_of(harness, run, "ann") is None
+
+
+async def test_a_run_that_is_not_there_or_not_seen_is_not_reached_through_one_of_its_name(
+    harness: ResultsHarness,
+) -> None:
+    """A suite of somebody's own may be called as a run is."""
+    hidden = replace(plan_of([1]), run_id=str(uuid4()))
+    judging = await judging_run(harness, hidden, ["yes"])
+    calls = (
+        harness.annotations.FindUnannotated(annotation_pb2.FindUnannotatedRequest(run_id=judging.run_id)),
+        harness.annotations.AnnotateAnswer(
+            annotation_pb2.AnnotateAnswerRequest(run_id=judging.run_id, sample=0, label="yes")
+        ),
+        harness.annotations.ListAnnotations(annotation_pb2.ListAnnotationsRequest(run_id=judging.run_id)),
+        harness.annotations.GetAgreement(annotation_pb2.GetAgreementRequest(run_id=judging.run_id)),
+        harness.answers.CalibrateJudge(answer_pb2.CalibrateJudgeRequest(run_id=judging.run_id)),
+    )
+    assert {(await refusal_of(call))[0] for call in calls} == {"RUN_NOT_FOUND"}
+
+
+async def test_a_judge_of_pairs_by_the_name_of_a_question_is_no_part_of_its_panel(
+    harness: ResultsHarness,
+) -> None:
+    judged = await answers_of(harness, 10)
+    judging = await judging_run(harness, judged, ["yes"] * 10)
+    await judging_run(harness, judged, ["first"] * 10, (MetricUse("preference"), MetricUse("verdict", PAIRS)))
+    panel = await harness.annotations.GetPanel(annotation_pb2.GetPanelRequest(run_id=judging.run_id))
+    assert [judge.run_id for judge in panel.judges] == [judging.run_id]
 
 
 async def test_judges_of_one_question_are_a_panel(harness: ResultsHarness) -> None:
