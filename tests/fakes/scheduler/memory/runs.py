@@ -95,13 +95,12 @@ class InMemoryRuns:
         return RunPage(behind[:size], len(matching), completed)
 
     async def cancel(self, run_id: RunId, author: Author) -> Run | None:
-        now = author.at
         run = self.runs.get(run_id)
-        if run is None or (run.state is RunState.CANCELLED and run.finished_at == now):
+        if run is None or (run.state is RunState.CANCELLED and run.finished_at == author.at):
             return run
         if not may_become(run.state, RunState.CANCELLED):
             return None
-        return self._put(replace(run, state=RunState.CANCELLED, finished_at=now, is_closing=False))
+        return self._put(replace(run, state=RunState.CANCELLED, finished_at=author.at, is_closing=False))
 
     async def label(self, run_id: RunId, change: LabelChange, _: Author) -> None:
         run = await self.get(run_id)
@@ -135,20 +134,18 @@ class InMemoryRuns:
         return self._put(replace(blank, deadline=None, error=None, final_counts=None, expires_at=expires_at))
 
     async def pause(self, run_id: RunId, author: Author) -> Run | None:
-        now = author.at
         run = self.runs.get(run_id)
         if run is None or run.is_closing or not may_become(run.state, RunState.PAUSED):
             return None
-        return self._leave_slot(run, RunState.PAUSED, now)
+        return self._leave_slot(run, RunState.PAUSED, author.at)
 
     async def resume(self, run_id: RunId, author: Author) -> Run | None:
-        now = author.at
         run = await self.get(run_id)
-        if run.state is RunState.PENDING and self.queued_at[run_id] == now:
+        if run.state is RunState.PENDING and self.queued_at[run_id] == author.at:
             return run
         if run.state is not RunState.PAUSED:
             return None
-        self.queued_at[run_id] = now
+        self.queued_at[run_id] = author.at
         run = run.limited_to(self.limits.now.highest_priority(run.user))
         return self._put(replace(run, state=RunState.PENDING))
 
