@@ -58,6 +58,16 @@ def warnings_of(records: Sequence[RunRecord], tasks: Sequence[str]) -> list[str]
     ]
 
 
+def stopped_warnings(runs: Sequence[ComparedRun]) -> list[str]:
+    """A sentence where runs stopped early."""
+    stopped = " and ".join(run.run_id for run in runs if run.is_stopped)
+    sentence = (
+        f"Until decided: {stopped}. P-values and intervals here take the number of samples for fixed, "
+        "which it was not; the interval of the decision holds."
+    )
+    return [sentence] if stopped else []
+
+
 def unparsed_warnings(runs: Sequence[ComparedRun]) -> list[str]:
     """A sentence for each run of which many answers could not be parsed."""
     found = (unparsed_warning(run.unparsed_rate, f"Run {run.run_id} of {run.model}") for run in runs)
@@ -81,12 +91,6 @@ def _state_warnings(records: Sequence[RunRecord]) -> Iterator[str]:
     for record in records:
         if record.state is not RunState.COMPLETED:
             yield f"Run {record.plan.run_id} ended as {record.state}; what it has is compared."
-    decided = [record.plan.run_id for record in records if record.decision]
-    if decided:
-        yield (
-            f"Until decided: {' and '.join(decided)}. P-values and intervals here take the number of samples "
-            "for fixed, which it was not; the interval of the decision holds."
-        )
 
 
 def _metric_warnings(name: str, plans: Sequence[RunPlan]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from services.common.structured_logs import get_logger
 from services.results.comparison.comparability import (
     check_comparable,
     check_options,
+    stopped_warnings,
     unparsed_warnings,
     warnings_of,
 )
@@ -141,7 +142,7 @@ class CompareRuns:
             runs=runs,
             differences=differences,
             corrected_over=corrected_over,
-            warnings=[*warnings_of(records, tasks), *unparsed_warnings(runs)],
+            warnings=[*warnings_of(records, tasks), *stopped_warnings(runs), *unparsed_warnings(runs)],
             conditions=await self._conditions(plans, tasks),
         )
 
@@ -191,6 +192,7 @@ class CompareRuns:
             plan.facts.limit,
             score,
             summary.unparsed_rate if summary else None,
+            bool(summary and summary.decision),
         )
 
 

@@ -18,7 +18,10 @@ MAX_CACHED = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """`score`: the benchmark's own figure of its main metric. `unparsed_rate` None: without answers."""
+    """`score`: the benchmark's own figure of its main metric. `unparsed_rate` None: without answers.
+
+    `is_stopped`: before its end, because it was decided between it and another run.
+    """
 
     run_id: str
     model: str
@@ -26,6 +29,7 @@ class ComparedRun:
     limit: int | None
     score: float | None
     unparsed_rate: float | None = None
+    is_stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,7 @@ class DecideGate:
             comparison.runs,
             [
                 *_state_reasons(records),
+                *(f"Run {run.run_id} stopped early." for run in comparison.runs if run.is_stopped),
                 *(f"The runs have no metric of {task} in common." for task in sorted(without_metric)),
                 *_condition_reasons(comparison.conditions, query),
             ],

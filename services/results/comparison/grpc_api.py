@@ -14,7 +14,7 @@ from services.common.checked_fields import checked_id, checked_text, checked_tex
 from services.common.grpc.server import RpcContext
 from services.results.comparison.answer_pairs import PairTally
 from services.results.comparison.compare_runs import CompareQuery, CompareRuns
-from services.results.comparison.comparison import Comparison, Difference
+from services.results.comparison.comparison import ComparedRun, Comparison, Difference
 from services.results.comparison.decide_gate import DecideGate, GateQuery
 from services.results.comparison.gate import Decision, Gate, GatedTask, GateRules
 from services.results.comparison.list_flips import Flip, FlipsQuery, ListFlips
@@ -38,7 +38,9 @@ DIFFERENCE = Codec(
 )
 ESTIMATE = Codec(DifferenceEstimate, comparison_pb2.Difference, unpaired={*_UNSENT, *_OF_TALLY, *_OF_PAIR})
 TALLY = Codec(PairTally, comparison_pb2.Difference, unpaired=_OF_ESTIMATE | _OF_PAIR)
-COMPARISON = Codec(Comparison, comparison_pb2.Comparison, nested=[DIFFERENCE])
+# A warning says so.
+COMPARED_RUN = Codec(ComparedRun, comparison_pb2.ComparedRun, unpaired={"is_stopped"})
+COMPARISON = Codec(Comparison, comparison_pb2.Comparison, nested=[COMPARED_RUN, DIFFERENCE])
 DECISION = Codec(
     Decision,
     comparison_pb2.GatedTask,
@@ -49,6 +51,7 @@ GATE = Codec(
     Gate,
     comparison_pb2.Gate,
     unpaired={"tasks", "rules", "verdict", "margin_points", "alpha"},
+    nested=[COMPARED_RUN],
 )
 
 

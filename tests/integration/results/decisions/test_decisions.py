@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from proctor.values.comparison import DecisionVerdict, sample_order
+from proctor.values.comparison import DecisionVerdict, GateVerdict, sample_order
 from proctor.values.run import RunState
 from services.common.postgres import PostgresSession
+from services.results.comparison.decide_gate import DecideGate, GateQuery
+from services.results.comparison.gate import GateRules
 from services.results.decisions.decide_runs import DecideRuns, DecisionQuery
 from services.results.decisions.postgres import PostgresAnsweredSamples
 from services.results.leaderboard.postgres import PostgresLeaderboard
@@ -78,7 +80,16 @@ async def test_failures_are_no_pairs_and_what_is_not_recorded_ends_the_look(sess
     summaries = [await runs.stores.summaries.find(plan.run_id, 1) for plan in (first, base)]
     assert [summary.decision if summary else None for summary in summaries] == [found, None]
     compared = await runs.compared(first, base)
-    assert [warning for warning in compared.warnings if warning.startswith("Until decided: ")]
+    warnings = [warning for warning in compared.warnings if warning.startswith("Until decided: ")]
+    assert [warning.partition(". ")[0] for warning in warnings] == [f"Until decided: {first.run_id}"]
+    # Also by rules under which the pairs that there are would be enough.
+    rules = GateRules(margin_points=50, max_failed_share=1)
+    gating = DecideGate(runs.stores.records, runs.compare_runs)
+    gate = await gating.decide(GateQuery(first.run_id, base.run_id, rules))
+    assert (gate.verdict, gate.reasons) == (
+        GateVerdict.INCONCLUSIVE,
+        [f"Run {first.run_id} stopped early."],
+    )
     leaderboard = PostgresLeaderboard(session)
     listed = await leaderboard.candidates(runs.benchmark, "score", None, is_best=False)
     ranked = {one.run.run_id: one for one in listed}
