@@ -6,8 +6,10 @@ The work is done by the program that the chart starts as well, in a process of i
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import unquote
 
 from proctor.stack.errors import BackupFailed
 from proctor.stack.local_stack import LocalStack, running_stack
@@ -35,7 +37,7 @@ async def back_up(options: StackOptions, folder: Path) -> Backup:
 
     Raises `BackupFailed`.
     """
-    to = folder.absolute().as_uri()
+    to = folder.resolve().as_uri()
     stack = read_stack_state(options.state_dir)
     if stack is not None:
         store = stack.environment.get("PROCTOR_SCHEDULER_OBJECT_STORE", object_store_of(options))
@@ -52,7 +54,7 @@ async def restore(options: StackOptions, backup: Path) -> Backup:
     Raises `BackupFailed`, and `StackAlreadyRunning`.
     """
     async with running_stack(_stores(options), report=lambda _: None) as servers:
-        return await _run(options, _environment_of(servers), "restore", backup.absolute().as_uri())
+        return await _run(options, _environment_of(servers), "restore", backup.resolve().as_uri())
 
 
 def _stores(options: StackOptions) -> StackOptions:
@@ -85,6 +87,12 @@ async def _run(options: StackOptions, environment: Mapping[str, str], *arguments
     )
     try:
         output, errors = await process.communicate()
+    except asyncio.CancelledError:
+        # It deletes what it has stored.
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await process.communicate()
+        raise
     finally:
         if process.returncode is None:
             process.kill()
@@ -95,6 +103,14 @@ async def _run(options: StackOptions, environment: Mapping[str, str], *arguments
         report = {}
     if process.returncode != 0:
         problem = report.get("message") or errors.decode(errors="replace").strip() or "The program ended."
-        raise BackupFailed(problem=problem.replace("file://", ""))
+        for address in (arguments[-1], environment["PROCTOR_BACKUP_OBJECT_STORE"]):
+            problem = problem.replace(address, _folder_of(address))
+        raise BackupFailed(problem=problem)
     facts = {name: report[name] for name in ("taken_at", "release", "rows", "objects", "object_bytes")}
-    return Backup(place=report["place"].removeprefix("file://"), **facts)
+    return Backup(place=_folder_of(report["place"]), **facts)
+
+
+def _folder_of(address: str) -> str:
+    """The address of a bucket stays as it is."""
+    is_folder = address.startswith("file://")
+    return unquote(address.removeprefix("file://")) if is_folder else address

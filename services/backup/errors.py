@@ -12,6 +12,10 @@ class BackupBroken(DomainError, kind=ErrorKind.UNAVAILABLE):
     again."""
 
 
+class PostgresFailed(DomainError, kind=ErrorKind.UNAVAILABLE):
+    """Postgres failed: {problem}. Begin again."""
+
+
 class DatabasesApart(DomainError, kind=ErrorKind.CONFLICT):
     """Scheduler and results have no common point in time, since they use two databases. Back up each with the
     tools of its server, while no service runs."""

@@ -3,10 +3,12 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from itertools import islice
+from typing import TypeVar
 
 import msgspec
-from zstandard import ZstdCompressor, ZstdDecompressor
+from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
 from services.backup.errors import BackupUnreadable
 from services.backup.manifest import Part, object_key, part_of
@@ -15,6 +17,18 @@ from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects, i
 
 # Objects have up to 8 MiB.
 _AT_A_TIME = 8
+
+T = TypeVar("T")
+
+
+async def in_threads(calls: Iterable[Callable[[], T]]) -> list[T]:
+    """Waits for all, even if one fails or this is cancelled: none may store what is deleted for that."""
+    tasks = [asyncio.create_task(asyncio.to_thread(call), name="call of a store") for call in calls]
+    try:
+        await asyncio.wait(tasks)
+    finally:
+        await asyncio.wait(tasks)
+    return [task.result() for task in tasks]
 
 
 async def copied_objects(
@@ -26,7 +40,7 @@ async def copied_objects(
     """
     keys = (key for key in source.keys("") if not is_unfinished(key))
     while batch := await asyncio.to_thread(lambda: list(islice(keys, _AT_A_TIME))):
-        copies = await asyncio.gather(*(asyncio.to_thread(_copy, source, backup, key) for key in batch))
+        copies = await in_threads(partial(_copy, source, backup, key) for key in batch)
         for copied in copies:
             if copied is not None:
                 yield copied
@@ -68,8 +82,12 @@ async def listed_objects(
 ) -> AsyncIterator[Sequence[Part]]:
     """The objects of a backup, some at a time."""
     for part in lists:
-        content = ZstdDecompressor().decompress(await read_part(backup, place, part))
-        objects = msgspec.json.decode(b"[" + content.strip().replace(b"\n", b",") + b"]", type=list[Part])
+        written = await read_part(backup, place, part)
+        try:
+            content = ZstdDecompressor().decompress(written)
+            objects = msgspec.json.decode(b"[" + content.strip().replace(b"\n", b",") + b"]", type=list[Part])
+        except (ZstdError, msgspec.MsgspecError) as error:
+            raise BackupUnreadable(place=place, problem=f"{part.key} is no list of objects") from error
         for start in range(0, len(objects), _AT_A_TIME):
             yield objects[start : start + _AT_A_TIME]
 

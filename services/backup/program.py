@@ -4,10 +4,13 @@ The last line of its log says what came of it.
 """
 
 import asyncio
+import signal
 import sys
 
+import asyncpg
 from pydantic import ValidationError
 
+from services.backup.errors import PostgresFailed
 from services.backup.manifest import Manifest
 from services.backup.restore import restore
 from services.backup.save import save
@@ -29,20 +32,39 @@ def main(arguments: list[str]) -> int:
         log.error("settings refused", message=f"These settings of backups are missing or wrong: {missing}.")
     except DomainError as error:
         log.error("failed", message=error.message, reason=error.reason)
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, ConnectionError) as error:
+        failed = PostgresFailed(problem=str(error).partition("\n")[0].rstrip("."))
+        log.error("failed", message=failed.message, reason=failed.reason)
+    except asyncio.CancelledError:
+        log.error("failed", message="It was stopped before its end.", reason="STOPPED")
     else:
         return 0
     return 1
 
 
 async def _work(settings: BackupSettings, arguments: list[str]) -> None:
+    _cancel_at_signals()
     match arguments:
-        case ["save", to, *keep]:
+        case ["save", to, *keep] if len(keep) < 2 and all(map(str.isdecimal, keep)):
             saved = await save(settings, to, int(keep[0]) if keep else 0)
             _report("saved", saved.place, saved.manifest)
         case ["restore", place]:
             _report("restored", place, await restore(settings, place))
         case _:
             sys.exit(f"usage: {__doc__}")
+
+
+def _cancel_at_signals() -> None:
+    """What is stored of something half is deleted; a second signal, as of a terminal, does not stop that."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def stop() -> None:
+        if not task.cancelling():
+            task.cancel()
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(each, stop)
 
 
 def _report(event: str, place: str, manifest: Manifest) -> None:

@@ -24,6 +24,12 @@ SELECT table_name, column_name
 FROM information_schema.columns
 WHERE table_schema = current_schema() AND is_identity = 'YES';
 
+-- name: list_guarded_tables: Return the tables whose policies hold for their owner too
+SELECT relname AS table_name
+FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relforcerowsecurity
+ORDER BY relname;
+
 -- name: list_migrations: Return the migrations that made the schema
 SELECT name, compatible_from FROM migrations ORDER BY name;
 

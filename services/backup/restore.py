@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import asyncpg
 import msgspec
@@ -21,9 +22,17 @@ from services.backup.errors import (
     SchemaDiffers,
 )
 from services.backup.manifest import LAYOUT, MANIFEST, Manifest, Part, Schema, Table
-from services.backup.objects import listed_objects, read_objects, read_part
+from services.backup.objects import in_threads, listed_objects, read_objects, read_part
 from services.backup.settings import MIGRATIONS, OBJECT_STORE, BackupSettings
-from services.backup.tables import QUERIES, connect, continue_numbers, quoted, read_tables, write_rows
+from services.backup.tables import (
+    QUERIES,
+    connect,
+    continue_numbers,
+    quoted,
+    read_tables,
+    unguarded,
+    write_rows,
+)
 from services.common.migrations import migrate, read_migrations
 from services.common.process import release
 from services.scheduler.uploads.errors import ObjectStoreUnavailable
@@ -49,13 +58,16 @@ async def restore(settings: BackupSettings, place: str) -> Manifest:
     try:
         if not await connections["scheduler"].fetchval(QUERIES["lock_leadership"].statement):
             raise SchedulerRunning
+        # Before the tables of one that is in use are migrated.
+        for name, connection in connections.items():
+            await _check_empty(connection, name)
+        if await asyncio.to_thread(lambda: next(iter(target.keys("")), None)) is not None:
+            raise NotEmpty(what=f"the object store {settings.object_store} holds objects")
         for schema in manifest.schemas:
             await migrate(
                 settings.dsn(schema.name), schema.name, MIGRATIONS[schema.name], only=schema.migrations
             )
-            await _check_empty(connections[schema.name], schema)
-        if await asyncio.to_thread(lambda: next(iter(target.keys("")), None)) is not None:
-            raise NotEmpty(what=f"the object store {settings.object_store} holds objects")
+            await _check_columns(connections[schema.name], schema)
         await _load(_Restored(backup, place, manifest), connections, target)
     finally:
         for connection in connections.values():
@@ -87,9 +99,12 @@ async def _read_manifest(backup: ObstoreObjects, place: str) -> Manifest:
         layout = msgspec.json.decode(content, type=dict[str, msgspec.Raw]).get("layout")
         if layout is not None and int(bytes(layout)) > LAYOUT:
             raise BackupUnreadable(place=place, problem="a newer release wrote it, in another layout")
-        return msgspec.json.decode(content, type=Manifest)
+        manifest = msgspec.json.decode(content, type=Manifest)
     except (msgspec.MsgspecError, ValueError) as error:
         raise BackupUnreadable(place=place, problem=f"{MANIFEST} cannot be read") from error
+    if sorted(schema.name for schema in manifest.schemas) != sorted(MIGRATIONS):
+        raise BackupUnreadable(place=place, problem=f"{MANIFEST} names other schemas")
+    return manifest
 
 
 def _check_release(schema: Schema, made_by: str) -> None:
@@ -112,14 +127,17 @@ async def _check_parts(backup: ObstoreObjects, place: str, manifest: Manifest) -
         raise BackupUnreadable(place=place, problem=f"it lists {objects} of {manifest.objects} objects")
 
 
-async def _check_empty(connection: asyncpg.Connection, schema: Schema) -> None:
+async def _check_empty(connection: asyncpg.Connection, schema: str) -> None:
+    for table in sorted((await read_tables(connection)).keys() - _OF_EVERY_START):
+        if await connection.fetchval(f"SELECT true FROM {quoted(table)} LIMIT 1"):  # noqa: S608  # a name of the catalogue, quoted
+            raise NotEmpty(what=f"{schema}.{table} has rows")
+
+
+async def _check_columns(connection: asyncpg.Connection, schema: Schema) -> None:
     tables = await read_tables(connection)
     for table in schema.tables:
-        if sorted(tables.get(table.name, ())) != sorted(table.columns):
+        if table.name not in tables or sorted(tables[table.name]) != sorted(table.columns):
             raise SchemaDiffers(table=f"{schema.name}.{table.name}", release=release())
-    for table_name in tables.keys() - _OF_EVERY_START:
-        if await connection.fetchval(f"SELECT true FROM {quoted(table_name)} LIMIT 1"):  # noqa: S608  # a name of the catalogue, quoted
-            raise NotEmpty(what=f"{schema.name}.{table_name} has rows")
 
 
 async def _load(
@@ -127,7 +145,7 @@ async def _load(
 ) -> None:
     """Commits the rows when all objects are stored; what fails leaves the installation empty."""
     first, second = connections["scheduler"], connections["results"]
-    written: list[str] = []
+    written: set[str] = set()
     try:
         async with first.transaction(), second.transaction():
             for schema in restored.manifest.schemas:
@@ -135,25 +153,26 @@ async def _load(
             async for some in listed_objects(
                 restored.objects, restored.place, restored.manifest.object_lists
             ):
-                written += await _load_objects(restored, some, target)
+                written.update(each.key for each in some)
+                await _load_objects(restored, some, target)
     except BaseException:
         with suppress(ObjectStoreUnavailable):
-            await asyncio.to_thread(target.delete, written)
+            await in_threads([lambda: target.delete([key for key in target.keys("") if key in written])])
         raise
 
 
 async def _load_schema(restored: _Restored, schema: Schema, connection: asyncpg.Connection) -> None:
-    for table in schema.tables:
-        await connection.execute(f"DELETE FROM {quoted(table.name)}")  # noqa: S608  # a name of the catalogue, quoted
-        rows = await write_rows(connection, table.name, table.columns, restored.parts(table))
-        if rows != table.rows:
-            problem = f"{schema.name}.{table.name} has {rows} of {table.rows} rows"
-            raise BackupUnreadable(place=restored.place, problem=problem)
+    async with unguarded(connection):
+        for table in schema.tables:
+            await connection.execute(f"DELETE FROM {quoted(table.name)}")  # noqa: S608  # a name of the catalogue, quoted
+            rows = await write_rows(connection, table.name, table.columns, restored.parts(table))
+            if rows != table.rows:
+                problem = f"{schema.name}.{table.name} has {rows} of {table.rows} rows"
+                raise BackupUnreadable(place=restored.place, problem=problem)
     await continue_numbers(connection)
 
 
-async def _load_objects(restored: _Restored, some: Sequence[Part], target: ObstoreObjects) -> list[str]:
+async def _load_objects(restored: _Restored, some: Sequence[Part], target: ObstoreObjects) -> None:
     contents = await read_objects(restored.objects, restored.place, some)
     pairs = zip(some, contents, strict=True)
-    await asyncio.gather(*(asyncio.to_thread(target.put, part.key, [content]) for part, content in pairs))
-    return [part.key for part in some]
+    await in_threads(partial(target.put, part.key, [content]) for part, content in pairs)

@@ -6,9 +6,12 @@ copied after the snapshot; while the backup's lock is held, schedulers delete no
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import asyncpg
 import msgspec
@@ -25,10 +28,12 @@ from services.backup.manifest import (
     name_of,
     part_of,
 )
-from services.backup.objects import copied_objects, object_list
+from services.backup.objects import copied_objects, in_threads, object_list
 from services.backup.settings import MIGRATIONS, OBJECT_STORE, BackupSettings
 from services.backup.tables import QUERIES, connect, fetch, read_rows, read_tables
 from services.common.process import release
+from services.scheduler.uploads.delete_uploads import delete_objects
+from services.scheduler.uploads.errors import ObjectStoreUnavailable
 from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 
 _PLACE = "The place of backups"
@@ -56,34 +61,56 @@ class _Copied:
 
 
 async def save(settings: BackupSettings, to: str, keep: int) -> Saved:
-    """Stores a backup in a new folder of `to`, and deletes all but the `keep` newest; 0 keeps all."""
-    store = settings.object_store.rstrip("/")
-    if f"{to.rstrip('/')}/".startswith(f"{store}/"):
+    """Stores a backup in a new folder of `to`, and deletes all but the `keep` newest; 0 keeps all.
+
+    Nothing is left of one that fails.
+    """
+    to, store = to.rstrip("/"), settings.object_store.rstrip("/")
+    if f"{_resolved(to)}/".startswith(f"{_resolved(store)}/"):
         raise PlaceInsideStore(place=to, store=store)
-    source = ObstoreObjects(store, OBJECT_STORE)
+    source, places = ObstoreObjects(store, OBJECT_STORE), ObstoreObjects(to, _PLACE)
     connections = {schema: await connect(settings.dsn(schema), schema) for schema in MIGRATIONS}
     try:
         await _lock(connections["scheduler"])
-        async with _one_snapshot(connections) as taken_at:
-            place = f"{to.rstrip('/')}/{name_of(taken_at)}"
-            backup = ObstoreObjects(place, _PLACE)
-            schemas = [await _save_schema(name, each, backup) for name, each in connections.items()]
-        copied = await _copy(source, backup, connections["scheduler"])
-        manifest = Manifest(
-            layout=LAYOUT,
-            release=release(),
-            taken_at=taken_at,
-            schemas=schemas,
-            object_lists=copied.lists,
-            objects=copied.objects,
-            object_bytes=copied.size_bytes,
-        )
-        await asyncio.to_thread(backup.put, MANIFEST, [msgspec.json.encode(manifest)])
-        await asyncio.to_thread(_delete_older, to, keep)
+        async with AsyncExitStack() as stack:
+            async with _one_snapshot(connections) as taken_at:
+                name = name_of(taken_at)
+                await stack.enter_async_context(_whole_or_nothing(places, name))
+                backup = ObstoreObjects(f"{to}/{name}", _PLACE)
+                schemas = [await _save_schema(schema, each, backup) for schema, each in connections.items()]
+            copied = await _copy(source, backup, connections["scheduler"])
+            manifest = Manifest(
+                layout=LAYOUT,
+                release=release(),
+                taken_at=taken_at,
+                schemas=schemas,
+                object_lists=copied.lists,
+                objects=copied.objects,
+                object_bytes=copied.size_bytes,
+            )
+            await in_threads([partial(backup.put, MANIFEST, [msgspec.json.encode(manifest)])])
+        await asyncio.to_thread(_delete_older, places, name, keep)
     finally:
         for connection in connections.values():
             connection.terminate()
-    return Saved(place, manifest)
+    return Saved(f"{to}/{name}", manifest)
+
+
+def _resolved(place: str) -> str:
+    """Of a folder, where it lies, whatever links lead there."""
+    parts = urlsplit(place)
+    return Path(unquote(parts.path)).resolve().as_uri() if parts.scheme == "file" else place
+
+
+@asynccontextmanager
+async def _whole_or_nothing(places: ObstoreObjects, name: str) -> AsyncIterator[None]:
+    """A place that is full stays so if each try leaves what it has stored."""
+    try:
+        yield
+    except BaseException:
+        with suppress(ObjectStoreUnavailable):
+            await in_threads([partial(delete_objects, places, name)])
+        raise
 
 
 async def _lock(connection: asyncpg.Connection) -> None:
@@ -121,7 +148,7 @@ async def _save_schema(name: str, connection: asyncpg.Connection, backup: Obstor
             content: bytes, folder: str = f"tables/{name}/{table}", stored: list[Part] = parts
         ) -> None:
             stored.append(part_of(f"{folder}/{len(stored):06}", content))
-            await asyncio.to_thread(backup.put, stored[-1].key, [content])
+            await in_threads([partial(backup.put, stored[-1].key, [content])])
 
         rows = await read_rows(connection, table, columns, store)
         tables.append(Table(table, columns, rows, parts))
@@ -138,8 +165,9 @@ async def _copy(source: ObstoreObjects, backup: ObstoreObjects, lock: asyncpg.Co
             raise BackupBroken from error
 
     async def store_list() -> None:
-        part = part_of(f"object-lists/{len(copied.lists):06}", object_list(listed))
-        await asyncio.to_thread(backup.put, part.key, [object_list(listed)])
+        content = object_list(listed)
+        part = part_of(f"object-lists/{len(copied.lists):06}", content)
+        await in_threads([partial(backup.put, part.key, [content])])
         copied.lists.append(part)
         listed.clear()
 
@@ -154,14 +182,16 @@ async def _copy(source: ObstoreObjects, backup: ObstoreObjects, lock: asyncpg.Co
     return copied
 
 
-def _delete_older(to: str, keep: int) -> None:
-    """Deletes whole backups only: one without a manifest may be one that is being written."""
+def _delete_older(places: ObstoreObjects, newest: str, keep: int) -> None:
+    """With them goes what killed backups have left: this one holds the lock, so none is being written."""
     if not keep:
         return
-    folders = sorted(folder.rstrip("/") for folder in ObstoreObjects(to, _PLACE).folders())
-    backups = [ObstoreObjects(f"{to.rstrip('/')}/{name}", _PLACE) for name in folders if is_name(name)]
-    whole = [each for each in backups if each.has(MANIFEST)]
+    names = sorted(filter(is_name, (folder.rstrip("/") for folder in places.folders())))
+    whole = [name for name in names if places.has(f"{name}/{MANIFEST}")]
     for old in whole[:-keep]:
         # First, so that what is left of it after a failure is no backup.
-        old.delete([MANIFEST])
-        old.delete(list(old.keys("")))
+        places.delete([f"{old}/{MANIFEST}"])
+        delete_objects(places, old)
+    for cut_off in set(names) - set(whole):
+        if cut_off < newest:
+            delete_objects(places, cut_off)

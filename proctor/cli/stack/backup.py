@@ -3,6 +3,7 @@
 import os
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,7 +37,7 @@ def backup(
 
     async def work() -> None:
         saved = await back_up(options_from_environment(os.environ), folder)
-        again = f"`{program_name()} restore {saved.place}` restores it."
+        again = f"`{program_name()} restore {quote(saved.place)}` restores it."
         terminal.report(asdict(saved), f"Backed up to {saved.place}: {_contents(saved)}. {again}")
 
     execute(terminal, work)
