@@ -42,8 +42,8 @@ class ColumnMapping:
     id: str = ""
 
     def line(self) -> bytes:
-        """The mapping as a line of JSON: the digest of a mapped file begins with it."""
-        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        """What the digest of a mapped file begins with: NUL, as no file does, and the mapping as JSON."""
+        return b"\0" + json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -65,6 +65,9 @@ def mapping_problem(mapping: ColumnMapping | None) -> Problem | None:
     """None for a mapping that can be used, and for none."""
     if mapping is None:
         return None
+    for field, text in asdict(mapping).items():
+        if "\0" in text:
+            return Problem(f"mapping.{field}", f"{field} holds a NUL character. Leave it out.")
     if len(mapping.prompt) > MAX_PROMPT_CHARACTERS:
         size = f"{len(mapping.prompt):,} characters, but may have {MAX_PROMPT_CHARACTERS:,}"
         return Problem("mapping.prompt", f"prompt has {size}.")

@@ -1,6 +1,6 @@
 """The file in the body of an upload, as messages for the scheduler: forwarded in chunks, never whole."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 
 from starlette.exceptions import HTTPException
@@ -16,6 +16,8 @@ from services.gateway.http.uploads import FORM, FormPart, base_name, body_chunks
 FILE_FIELD = "file"
 # Of a form, before the file.
 MAPPING_FIELDS = ("prompt", "target", "id")
+# UTF-8 has up to four bytes for a character, and a browser two for a line end.
+MAX_FIELD_BYTES = 4 * MAX_PROMPT_CHARACTERS
 PREVIEWED_BYTES = 256 * 1024
 # A page sends these, or none, to any server without asking it first.
 _SENT_BY_FOREIGN_PAGES = frozenset({"", "text/plain", "application/x-www-form-urlencoded"})
@@ -50,27 +52,47 @@ async def _parts(request: Request, header: dataset_pb2.DatasetHeader) -> _Parts:
 async def _form_parts(
     content_type: str, body: AsyncIterator[bytes], header: dataset_pb2.DatasetHeader
 ) -> _Parts:
-    has_file, field = False, ""
+    has_file, field, fields = False, "", dict[str, bytearray]()
     async for found in form_parts(content_type, body):
         if isinstance(found, FormPart):
             field = found.name if found.name in MAPPING_FIELDS and not has_file else ""
-            if not field:
-                _check_only_file(found, has_file=has_file)
-                has_file = True
-                yield _named(header, found.file_name or "")
+            if field:
+                _check_once(field, fields)
+                fields[field] = bytearray()
+                continue
+            _check_only_file(found, has_file=has_file)
+            has_file = True
+            _set_mapping(header, fields)
+            yield _named(header, found.file_name or "")
         elif field:
-            _add_to_mapping(header.mapping, field, found)
+            fields[field] += found
+            if len(fields[field]) > MAX_FIELD_BYTES:
+                raise _too_long(field)
         else:
             yield found
     if not has_file:
         raise MalformedForm(problem=f"it has no field {FILE_FIELD}")
 
 
-def _add_to_mapping(mapping: dataset_pb2.ColumnMapping, field: str, text: bytes) -> None:
-    whole = getattr(mapping, field) + text.decode(errors="replace")
-    if len(whole) > MAX_PROMPT_CHARACTERS:
-        raise MalformedForm(problem=f"its field {field} has more than {MAX_PROMPT_CHARACTERS:,} characters")
-    setattr(mapping, field, whole)
+def _check_once(field: str, fields: Mapping[str, object]) -> None:
+    if field in fields:
+        raise MalformedForm(problem=f"it has more than one field {field}")
+
+
+def _set_mapping(header: dataset_pb2.DatasetHeader, fields: Mapping[str, bytearray]) -> None:
+    """Fields replace what the address names. A form of a browser has CR LF where its page has LF."""
+    for field, content in fields.items():
+        try:
+            text = content.decode().replace("\r\n", "\n")
+        except UnicodeDecodeError as error:
+            raise MalformedForm(problem=f"its field {field} is not valid UTF-8") from error
+        if len(text) > MAX_PROMPT_CHARACTERS:
+            raise _too_long(field)
+        setattr(header.mapping, field, text)
+
+
+def _too_long(field: str) -> MalformedForm:
+    return MalformedForm(problem=f"its field {field} has more than {MAX_PROMPT_CHARACTERS:,} characters")
 
 
 def _check_only_file(part: FormPart, *, has_file: bool) -> None:

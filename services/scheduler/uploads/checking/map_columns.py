@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import orjson
 
 from proctor.values.uploads.column_mapping import ColumnMapping, pieces_of
+from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
 from services.scheduler.uploads.checking.row_fields import BATCH_FIELDS, PLAIN_FIELDS
 from services.scheduler.uploads.checking.text_readers import USUAL_COLUMNS
 from services.scheduler.uploads.errors import BrokenFile, FaultKind, LineFault
@@ -77,7 +78,11 @@ class MapColumns:
 
     def _prompt(self, value: Mapping[str, object]) -> str:
         pieces = pieces_of(self.mapping.prompt)
-        pieces[1::2] = [_shown_text(_cell(value, name)) for name in pieces[1::2]]
+        texts = {name: _shown_text(_cell(value, name)) for name in dict.fromkeys(pieces[1::2])}
+        # Before they are joined: each of thousands of places may show a cell of 4 MiB.
+        if sum(len(texts[name]) for name in pieces[1::2]) > MAX_ROW_BYTES:
+            raise LineFault("", f"The prompt of this row has more than {MAX_ROW_BYTES // 1024**2} MiB.")
+        pieces[1::2] = [texts[name] for name in pieces[1::2]]
         text = "".join(pieces)
         if not text.strip():
             raise LineFault(self.mapping.columns[0], "The prompt of this row is empty.", FaultKind.MISSING)

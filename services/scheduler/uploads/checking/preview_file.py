@@ -8,6 +8,7 @@ import orjson
 
 from proctor.values.uploads.column_mapping import ColumnMapping, proposed_mapping
 from services.scheduler.suites.rows.first_bytes import BEGINNING_BYTES
+from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES
 from services.scheduler.uploads.checking.compression import (
     beginning,
     check_beginning,
@@ -23,6 +24,8 @@ from services.scheduler.uploads.errors import BrokenFile, LineFault
 from services.scheduler.uploads.faults import DatasetFault, FaultList
 
 PREVIEWED_ROWS = 5
+# Of the header and the rows.
+MAX_PREVIEWED_BYTES = (1 + PREVIEWED_ROWS) * MAX_ROW_BYTES
 _NO_PROPOSAL = "No column has the name of a prompt: write one over the columns, as {{question}}."
 
 
@@ -100,12 +103,18 @@ def preview_file(check: PreviewCheck, chunks: Iterable[bytes]) -> PreviewedFile:
 
 
 def _whole_lines(chunks: Iterable[bytes], *, is_whole: bool) -> Iterator[bytes]:
-    held = b""
+    """At most what the rows may have: a few bytes that are compressed may go on for gigabytes."""
+    held, left = b"", MAX_PREVIEWED_BYTES
     for chunk in chunks:
         head, newline, held_now = (held + chunk).rpartition(b"\n")
         if newline:
             yield head + newline
-        held = held_now
+        held, left = held_now, left - len(chunk)
+        if len(held) > MAX_ROW_BYTES:
+            # Its reader says that it is too long.
+            yield held
+        if len(held) > MAX_ROW_BYTES or left < 0:
+            return
     if is_whole and held:
         yield held
 

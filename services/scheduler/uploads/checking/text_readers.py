@@ -156,6 +156,8 @@ def _read_table(
         return
     if isinstance(names, LineFault):
         raise BrokenFile(f"The header of the CSV file cannot be read. {names.problem}")
+    # As of `question, answer`, which many write by hand.
+    names = [name.strip() for name in names]
     columns.check(names)
     for number, cells in enumerate(rows, start=1):
         yield number, cells if isinstance(cells, LineFault) else _value(names, cells, columns)

@@ -90,6 +90,33 @@ def test_the_digest_covers_the_mapping() -> None:
     assert first.digest != second.digest
 
 
+def test_no_file_without_a_mapping_has_the_digest_of_one_with_it() -> None:
+    mapping = ColumnMapping("{{prompt}}", "target", "id")
+    rows = b'{"id": "1", "prompt": "p", "target": "t"}\n'
+    mapped, _ = checked("a.jsonl", rows, mapping)
+    row_and_rows = CheckedFiles().check(mapping.line().removeprefix(b"\0") + rows)
+    assert row_and_rows.facts is not None
+    assert row_and_rows.digest != mapped.digest
+    assert CheckedFiles().check(mapping.line() + rows).facts is None
+
+
+def test_a_prompt_that_repeats_a_long_cell_is_a_fault_before_it_fills_memory() -> None:
+    content = b"question,answer\n%b,1\n" % (b"x" * 4_000_000)
+    result, _ = checked("a.csv", content, ColumnMapping("{{question}}" * 1600))
+    assert [fault.problem for fault in result.faults] == ["The prompt of this row has more than 4 MiB."]
+
+
+def test_blanks_around_the_names_of_columns_are_none_of_theirs() -> None:
+    shown = previewed("a.csv", b"id, question , answer\n1,2 + 2?,4\n")
+    assert shown.mapping == ColumnMapping("{{question}}", "answer", "id")
+    assert [orjson.loads(row)["body"]["prompt"] for row in shown.rows] == ["2 + 2?"]
+
+
+def test_a_preview_reads_no_more_of_a_bomb_than_its_rows_may_have() -> None:
+    shown = previewed("a.csv.gz", gzip.compress(b"question\n" + b"x" * 2**26), is_whole=False)
+    assert [fault.problem for fault in shown.faults] == ["The row has more than 4 MiB. Shorten it."]
+
+
 def test_usual_names_are_proposed_and_not_applied_by_an_upload() -> None:
     shown = previewed("a.csv", QUESTIONS)
     assert (shown.columns, shown.is_proposed) == (("no", "question", "answer"), True)
@@ -133,9 +160,13 @@ def test_a_preview_names_faults_beside_its_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    "mapping", [ColumnMapping("no column"), ColumnMapping("{{ }}"), ColumnMapping("{{a}}" * 9999)]
+    "mapping",
+    [
+        *(ColumnMapping("no column"), ColumnMapping("{{ }}"), ColumnMapping("{{a}}" * 9999)),
+        ColumnMapping("\0{{a}}"),
+    ],
 )
-def test_mappings_that_name_no_column_are_refused(mapping: ColumnMapping) -> None:
+def test_mappings_that_cannot_be_used_are_refused(mapping: ColumnMapping) -> None:
     problem = mapping_problem(mapping)
     assert problem is not None
     assert problem.field == "mapping.prompt"
