@@ -2,12 +2,14 @@
 
 import json
 import re
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.datastructures import ImmutableMultiDict
 
+from services.common.requests.request_fields import hidden_problem
 from services.gateway.http.errors import FormFaults
 from services.gateway.pages.orders.form import ALSO, OrderForm
 
@@ -42,7 +44,9 @@ class PlaygroundForm:
     @property
     def name(self) -> str:
         """Of the file of its data set: the first words of the prompt."""
-        words = " ".join(self.get("prompt").split())
+        beginning = self.get("prompt")[: 10 * _NAME_CHARACTERS]
+        shown = "".join(" " if hidden_problem("", one) else one for one in beginning)
+        words = " ".join(shown.split())
         return f"Playground: {words[:_NAME_CHARACTERS]}{'…' if len(words) > _NAME_CHARACTERS else ''}"
 
     def check(self) -> None:
@@ -72,6 +76,14 @@ class PlaygroundForm:
             row["target"] = target
         return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
+    def id_of(self, *of: object) -> str:
+        """A request id: the same for a form that is sent twice, and another one once `of` it was changed."""
+        rendered = self.get("request_id")
+        try:
+            return str(uuid.uuid5(uuid.UUID(rendered), json.dumps(of)))
+        except ValueError:
+            return str(uuid.uuid4())
+
     def order(self, dataset_id: str) -> OrderForm:
         """The order of all of its models over the data set."""
         first, *others = self.models
@@ -82,10 +94,12 @@ class PlaygroundForm:
 
 def prompt_of(row: Mapping[str, Any]) -> Mapping[str, str]:
     """The fields of the form that a row was made of; empty for a row of another form."""
-    messages = [each for each in row.get("messages", ()) if isinstance(each, dict)]
-    said = {**{str(each.get("role")): each.get("content") for each in messages}, "user": row.get("prompt")}
-    if messages:
-        said["user"] = messages[-1].get("content")
-    if len(messages) not in {0, 2} or not all(isinstance(each, str) for each in said.values()):
-        return {}
-    return {"system": str(said.get("system", "")), "prompt": str(said["user"])}
+    match row:
+        case {
+            "messages": [{"role": "system", "content": str(system)}, {"role": "user", "content": str(prompt)}]
+        }:
+            return {"system": system, "prompt": prompt}
+        case {"prompt": str(prompt)}:
+            return {"system": "", "prompt": prompt}
+        case _:
+            return {}

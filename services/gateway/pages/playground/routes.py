@@ -55,11 +55,12 @@ async def show(
 async def ask(page: PageOf, scheduler: SchedulerCalls, user: User, now: Now, request: Request) -> Response:
     """The page with the answers as they come; or the form again, with what is wrong at its field."""
     form = PlaygroundForm.of(await request.form())
-    request_id = _request_id(form)
     try:
         form.check()
-        dataset_id = await _store(scheduler, form.name, form.row(), user, request_id)
-        submitted = await submit_form(scheduler, form.order(dataset_id), user, request_id)
+        # One for each: what was stored for an order that is refused may be changed before it is sent again.
+        stored_by, ordered_by = form.id_of(form.row().decode()), form.id_of(sorted(form.values.items()))
+        dataset_id = await _store(scheduler, form.name, form.row(), user, stored_by)
+        submitted = await submit_form(scheduler, form.order(dataset_id), user, ordered_by)
     except FormFaults as error:
         faults = dict(error.faults)
     except DomainError as error:
@@ -71,7 +72,7 @@ async def ask(page: PageOf, scheduler: SchedulerCalls, user: User, now: Now, req
     for name in ("model", ALSO):
         if name in faults:
             faults["models"] = faults.pop(name)
-    view = await _view(scheduler, form.values, now, faults=faults, request_id=request_id)
+    view = await _view(scheduler, form.values, now, faults=faults)
     return page.show("playground/playground", view, status=422)
 
 
@@ -91,14 +92,6 @@ async def keep(page: PageOf, backends: BackendCalls, user: User, run: Annotated[
     return page.go(f"/datasets/{dataset_id}", Notice("The prompt is stored, with the answer as its target."))
 
 
-def _request_id(form: PlaygroundForm) -> str:
-    """That of the form as it was rendered, so that a form that is sent twice asks once."""
-    try:
-        return str(uuid.UUID(form.get("request_id")))
-    except ValueError:
-        return str(uuid.uuid4())
-
-
 async def _view(
     scheduler: Scheduler,
     values: Mapping[str, str],
@@ -106,7 +99,6 @@ async def _view(
     *,
     columns: Sequence[AnswerColumn] = (),
     faults: Mapping[str, str] | None = None,
-    request_id: str = "",
 ) -> PlaygroundView:
     listed = await scheduler.runs.ListModels(scheduler_pb2.ListModelsRequest())
     return PlaygroundView(
@@ -114,7 +106,7 @@ async def _view(
         now=now,
         offered=[each.model for each in listed.models],
         faults=faults or {},
-        request_id=request_id or str(uuid.uuid4()),
+        request_id=values.get("request_id") or str(uuid.uuid4()),
         columns=columns,
     )
 
@@ -143,8 +135,9 @@ async def _runs(scheduler: Scheduler, run_ids: Sequence[str]) -> Sequence[run_pb
 
 async def _column(backends: Backends, run: run_pb2.Run) -> AnswerColumn:
     request = results_pb2.ListOutcomesRequest(run_id=run.run_id, page_size=1)
-    recorded = next(iter((await backends.results.recorded_outcomes(request)).outcomes), None)
-    return answer_column(run, recorded)
+    listed = (await backends.results.recorded_outcomes(request)).outcomes
+    # Of a run over more rows, the first that is recorded may be of another row than the prompt.
+    return answer_column(run, next((each for each in listed if each.outcome.sample == 0), None))
 
 
 async def _values(scheduler: Scheduler, runs: Sequence[run_pb2.Run]) -> Mapping[str, str]:
@@ -153,13 +146,13 @@ async def _values(scheduler: Scheduler, runs: Sequence[run_pb2.Run]) -> Mapping[
         return {}
     params = runs[0].order.params
     set_fields = {field.name: value for field, value in params.ListFields()}
-    given = {name: f"{set_fields[name]:.15g}" for name in PARAMETERS if name in set_fields}
+    given = {name: _number(set_fields[name]) for name in PARAMETERS if name in set_fields}
     models = ", ".join(run.order.model for run in runs)
     return {**given, "models": models, **await _row_values(scheduler, runs[0])}
 
 
 async def _row_values(scheduler: Scheduler, run: run_pb2.Run) -> Mapping[str, str]:
-    """The prompt of a run over one row; empty once its data set is deleted."""
+    """The prompt of the first row of a run; empty once its data set is deleted."""
     request = dataset_pb2.PreviewDatasetRequest(dataset_id=run.order.dataset_id, row_count=1)
     try:
         rows = (await scheduler.datasets.PreviewDataset(request)).rows
@@ -168,3 +161,8 @@ async def _row_values(scheduler: Scheduler, run: run_pb2.Run) -> Mapping[str, st
             raise
         return {}
     return prompt_of(json.loads(rows[0].body_json)) if rows else {}
+
+
+def _number(value: object) -> str:
+    """All digits of a seed."""
+    return f"{value:.15g}" if isinstance(value, float) else str(value)

@@ -1,6 +1,7 @@
 """The input of the playground: faults at their fields, the row that is stored, and the way back from it."""
 
 import json
+from uuid import UUID, uuid4
 
 import pytest
 from starlette.datastructures import FormData
@@ -52,7 +53,24 @@ def test_an_order_has_all_models_and_the_given_parameters() -> None:
 
 @pytest.mark.parametrize(
     "row",
-    [{}, {"messages": [{"role": "user", "content": [1]}]}, {"messages": [1, 2, 3]}, {"prompt": ["a"]}],
+    [
+        *({}, {"messages": [1, 2, 3]}, {"prompt": ["a"]}),
+        {"messages": [{"role": "user", "content": [1]}]},
+        {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]},
+    ],
 )
 def test_a_row_of_another_form_fills_in_nothing(row: dict[str, object]) -> None:
     assert prompt_of(row) == {}
+
+
+def test_a_form_that_is_sent_twice_has_one_request_id_and_a_changed_one_another() -> None:
+    rendered = str(uuid4())
+    first = form(prompt="p", models="a/b", request_id=rendered)
+    again, other_form = (form(prompt="p", models="a/b", request_id=each) for each in (rendered, str(uuid4())))
+    assert first.id_of("p") == again.id_of("p") == str(UUID(first.id_of("p")))
+    assert len({first.id_of("p"), first.id_of("q"), other_form.id_of("p")}) == 3
+    assert form(request_id="none").id_of("p") != form(request_id="none").id_of("p")
+
+
+def test_the_name_of_a_prompt_leaves_out_what_no_name_may_hold() -> None:
+    assert form(prompt="a\x07 \u202e\tb\x00").name == "Playground: a b"
