@@ -13,8 +13,10 @@ _MISSING = frozenset(
     ]
 )
 _TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
-_WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
-_NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", re.ASCII)
+# Python reads no more digits than some 4,300.
+_WHOLE = re.compile(r"\s*[+-]?[0-9]{1,4000}\s*", re.ASCII)
+# Possessive: a cell of a million digits that ends otherwise is read once.
+_NUMBER = re.compile(r"\s*+[+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]++)?\s*", re.ASCII)
 _MAX_WHOLE = 2**63 - 1
 
 Cell = str | int | float | bool | None

@@ -97,7 +97,10 @@ def _files(place: Path, data_files: Sequence[str]) -> Sequence[Path]:
     """The file itself, or the named files in the folder, of which a name may be a pattern."""
     if not data_files:
         return [place]
-    found = [file for name in data_files for file in sorted(place.glob(name))]
+    try:
+        found = [file for name in data_files for file in sorted(place.glob(name))]
+    except ValueError as error:
+        raise RowsMissing(f"{data_files[0]} is no pattern of files ({error})") from error
     if not found:
         raise RowsMissing(f"the mirror's folder {place} has no file {data_files[0]}")
     return found

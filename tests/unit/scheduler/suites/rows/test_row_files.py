@@ -66,6 +66,13 @@ def test_columns_are_text_unless_their_types_are_inferred(
     assert [list(map(type, row.values())) for row in found] == [list(map(type, row)) for row in rows]
 
 
+@pytest.mark.parametrize("cell", ["1" * 5000, "1" * 300_000 + "x", "1" * 300_000 + ".x", "-0"])
+def test_cells_of_many_digits_are_read_at_once(tmp_path: Path, cell: str) -> None:
+    (tmp_path / "a.csv").write_text(f"a\n{cell}\n")
+    [row] = open_rows(tmp_path / "a.csv", CsvForm(infers_types=True))[0]
+    assert row["a"] in (cell, 0)
+
+
 def test_columns_may_be_named_instead_of_a_header(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("x\ty\n1\t2\n")
     without = list(open_rows(tmp_path / "a.tsv", CsvForm(("a", "b"), has_header=False))[0])
