@@ -16,7 +16,7 @@ from services.common.nats.connection import connect_nats
 from services.common.process import usable_caller_key, usable_dispatch_proof_key
 from services.common.processes.bounded_calls import BoundedCalls
 from services.common.requests.open_sessions import SessionOpener
-from services.common.sandboxes.task_code.bubblewrap import make_code_runner
+from services.common.sandboxes.task_code.bubblewrap import LIMITS_OF_ANSWERS, make_code_runner
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.scoring.processes.scorer_pool import ScorerPool
 from services.results.settings import ResultsSettings
@@ -60,7 +60,7 @@ async def running_results(settings: ResultsSettings) -> AsyncIterator[RunningRes
         processes = Processes(
             scorer=ScorerPool(max_processes=settings.scoring_processes),
             calls=BoundedCalls(max_processes=CALL_PROCESSES),
-            code=make_code_runner(settings.task_code, settings.task_code_packages),
+            code=make_code_runner(settings.task_code, settings.task_code_packages, LIMITS_OF_ANSWERS),
         )
         opened.push_async_callback(processes.scorer.close)
         opened.push_async_callback(processes.calls.close)

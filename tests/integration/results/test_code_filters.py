@@ -8,8 +8,7 @@ import pytest
 
 from proctor.values.outcome import Answer
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
-from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
-from services.common.sandboxes.task_code.bubblewrap import BubblewrapCode
+from services.common.sandboxes.task_code.bubblewrap import LIMITS_OF_ANSWERS, make_code_runner
 from services.results.scoring.code.filter_by_code import AnswerToFilter
 from services.results.scoring.code.score_by_code import ScoreByCode
 from services.results.scoring.compiled_scoring import InvalidScoring, compile_scoring
@@ -39,6 +38,9 @@ CODE = """
     def shout(resps, docs):
         return [[answer.upper() for answer in answers] for answers in resps]
 
+    def swells(resps, docs):
+        return [["x" * 8 * 1024 * 1024 if answers == ["many"] else answers[0]] for answers in resps]
+
     def fails(resps, docs):
         return [[1 / (len(resps[0][0]) - 3)]]
 """
@@ -59,7 +61,7 @@ def scoring_by(*pipelines: tuple[str, list[Step]], digest: str = "d") -> TaskSco
 
 async def filtered(scoring: TaskScoring, *texts: str, is_off: bool = False) -> list[object]:
     """What is left of answers by pipeline, or why nothing is."""
-    runner = None if is_off else BubblewrapCode(BubblewrapEngine(find_bubblewrap()))
+    runner = make_code_runner("off" if is_off else "sandbox", None, LIMITS_OF_ANSWERS)
     given = [
         AnswerToFilter(number, f'{{"row": {number}}}', Answer(text)) for number, text in enumerate(texts)
     ]
@@ -112,6 +114,12 @@ async def test_a_filter_that_fails_fails_its_answer_alone() -> None:
     assert found[::2] == [{"own": 1.0}, {"own": 1.0}]
     assert str(found[1]).startswith("the code of the task failed in filter_list (own/utils.py, line ")
     assert str(found[1]).endswith("): ZeroDivisionError: division by zero")
+
+
+async def test_a_filter_that_makes_megabytes_of_an_answer_fails_it_alone() -> None:
+    found = await filtered(scoring_by(("own", [step("swells")])), "one", "many", "two")
+    assert found[::2] == [{"own": "one"}, {"own": "two"}]
+    assert found[1] == "the code of the task wrote a line of more than 4 MiB"
 
 
 async def test_without_its_code_nothing_is_filtered() -> None:

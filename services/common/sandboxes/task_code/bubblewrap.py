@@ -114,11 +114,18 @@ class BubblewrapCode:
         )
 
 
-def make_code_runner(setting: str, packages: Path | None) -> BubblewrapCode | None:
+# What is made of some hundred answers is held at once, and a text that a filter leaves is stored.
+LIMITS_OF_ANSWERS = CodeLimits(output_bytes=256 * 1024**2, line_bytes=4 * 1024**2)
+
+
+def make_code_runner(
+    setting: str, packages: Path | None, limits: CodeLimits | None = None
+) -> BubblewrapCode | None:
     """None where the operator's setting is "off"."""
     if setting == "off":
         return None
-    return BubblewrapCode(engine=BubblewrapEngine(program=find_bubblewrap()), packages=packages)
+    engine = BubblewrapEngine(program=find_bubblewrap())
+    return BubblewrapCode(engine=engine, packages=packages, limits=limits)
 
 
 def _unpack(folder: Path, code: CodeFiles) -> None:
