@@ -10,6 +10,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
@@ -94,7 +95,9 @@ class ForkedWorkers:
             return self._ends(session, worker)
         if message == "next":
             worker.left.extend(self._units.popleft() if self._units else ())
-            worker.connection.send(list(worker.left))
+            # One that was killed meanwhile has ended, which is the next that it says.
+            with suppress(BrokenPipeError):
+                worker.connection.send(list(worker.left))
         elif message == "ended":
             worker.left.popleft()
         else:
