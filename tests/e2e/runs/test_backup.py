@@ -58,7 +58,7 @@ async def kept() -> AsyncIterator[Kept]:
                 return await _recorded(stack, running) > 0
 
             await eventually(has_answers, "some answers are recorded")
-            backup = await back_up(stack.stack.options, state_dir.parent / "backups")
+            backup = await back_up(stack.stack.options, state_dir.parent / "our backups")
             read = await _read(stack.stack, addresses)
             await stack.model_server.control(latency_seconds=0.0)
             yield Kept(stack, backup, read, running)
@@ -165,7 +165,7 @@ async def test_a_restored_stack_has_it_all_and_goes_on(kept: Kept) -> None:
         with pytest.raises(BackupFailed, match="not empty"):
             await restore(options, Path(kept.backup.place))
         # Stopped, it is backed up by its own Postgres.
-        again = await back_up(options, options.state_dir.parent / "backups")
+        again = await back_up(options, options.state_dir.parent / "our backups")
         assert again.rows > kept.backup.rows
 
 
