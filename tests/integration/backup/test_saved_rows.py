@@ -32,7 +32,7 @@ from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, choice_sample, new_id, plan_of, scored
 from tests.fakes.results.stores import postgres_stores
-from tests.harness.servers import postgres_server
+from tests.harness.servers import ordinary_role, postgres_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -64,9 +64,7 @@ def settings_of(superuser: str, database: str, store: Path) -> BackupSettings:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def databases(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Databases]:
     async with postgres_server() as server:
-        connection = await asyncpg.connect(server.address)
-        await connection.execute("CREATE ROLE ordinary LOGIN PASSWORD 'secret'")
-        await connection.close()
+        await ordinary_role(server.address)
         folder = tmp_path_factory.mktemp("databases")
         made = Databases(settings_of(server.address, "", folder), server.address, folder)
         used = await made.new()
