@@ -31,6 +31,7 @@ EXPORTED = {
 
 # Metrics, bounds of scores and lengths, marks and the class of failures.
 MOST = {"most": "1001"}
+HISTORY = {"benchmark": "''", "model": "'p/7'", "since": "now() - interval '1 day'"}
 CHOSEN = {
     "metrics": "'{a}'",
     "min_score": "0",
@@ -139,10 +140,11 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "limit": "100",
         "state": "''",
     },
-    "count_history": {"benchmark": "''", "model": "'p/7'", "since": "now() - interval '1 day'", **MOST},
+    "count_history": {**HISTORY, "sees_all": "false", **MOST},
     "list_comparisons": {"run_ids": f"ARRAY[{RUN}, {SET}]::uuid[]", "metric": "'acc'"},
     "find_previous_run": {
         "run_id": RUN,
+        "project_id": "''",
         "benchmark": "'glue'",
         "model": "'p/7'",
         "conditions": "'conditions'",
