@@ -24,6 +24,7 @@ from tests.files_together import rank_of, unit_of
 
 # They keep in files what failed, which the first process does.
 _KEEPERS = ("lfplugin", "nfplugin", "stepwiseplugin")
+_CAPTURED = pytest.StashKey[object]()
 
 
 @dataclass(slots=True)
@@ -141,7 +142,10 @@ def _run(session: pytest.Session, connection: Connection) -> None:
     """In a worker: what is logged goes to the parent, and output is captured in files of its own."""
     plugins = session.config.pluginmanager
     if capturing := plugins.getplugin("capturemanager"):
-        capturing.stop_global_capturing()
+        # Its files stay open: modules that were imported while the parent captured may hold its streams.
+        session.config.stash[_CAPTURED] = capturing._global_capturing
+        capturing.suspend_global_capture()
+        capturing._global_capturing = None
         capturing.start_global_capturing()
         capturing.suspend_global_capture()
     for name in _KEEPERS:

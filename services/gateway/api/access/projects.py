@@ -55,7 +55,9 @@ class ProjectOrder(RequestBody):
 
 
 class MemberOrder(RequestBody):
-    user: Annotated[Text, Field(max_length=MAX_USER_CHARACTERS, description="The name that keys prove")]
+    user: Annotated[
+        Text, Field(min_length=1, max_length=MAX_USER_CHARACTERS, description="The name that keys prove")
+    ]
     role: Role = Field(default=Role.RUNNER, description="viewer, runner or maintainer")
 
 
