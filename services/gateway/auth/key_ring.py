@@ -153,8 +153,10 @@ class KeyRing:
         """
         proofs = [_user(caller.name), *filter(None, (caller.key_id, caller.session_id))]
         key = self._keys.get(caller.key_id)
+        roles = self._roles.get(caller.name, {})
+        has_lost_role = any(roles.get(project_id) is not role for project_id, role in caller.projects)
         # It may have ended since the caller was found, which waits for the scheduler's count of requests.
-        if (caller.key_id and key is None) or self.is_ended(caller.session_id):
+        if (caller.key_id and key is None) or self.is_ended(caller.session_id) or has_lost_role:
             raise KeyUnknown
         call = asyncio.timeout(key.ends_at - self._clock.monotonic() if key else None)
         try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -127,3 +128,18 @@ async def test_roles_that_may_have_changed_are_not_taken_for_what_they_were() ->
         ring.projects_of("ann")
     # Who has none does not depend on the scheduler.
     assert ring.projects_of("bob") == ()
+
+
+@pytest.mark.parametrize("role", [None, Role.VIEWER])
+@in_virtual_time
+async def test_nothing_opens_with_a_role_that_changed_since_its_caller_was_found(role: Role | None) -> None:
+    """Nobody would end it afterwards, and it may stay open for days."""
+    ring = ring_with_key()
+    ring.learn(membership(2, Role.RUNNER))
+    caller = replace(CALLER, projects=ring.projects_of("ann"))
+    async with ring.while_taken(caller):
+        pass
+    ring.learn(membership(3, role))
+    with pytest.raises(KeyUnknown):
+        async with ring.while_taken(caller):
+            pytest.fail("it was opened")
