@@ -4,6 +4,7 @@ import unicodedata
 from uuid import UUID
 
 from proctor.values.generation import Problem
+from proctor.values.names.project import is_declared
 from proctor.values.names.user import MAX_USER_CHARACTERS, OTHER_USERS, Caller, Role, is_user_name
 from services.common.checked_fields import checked_number
 from services.common.errors import BelongsToAnother, InvalidParameter, ProjectNotFound
@@ -15,15 +16,19 @@ _DIRECTION_MARKS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "
 
 
 def check_owner(caller: Caller, owner: str, thing: str, project_id: int) -> None:
-    """Raises `BelongsToAnother` unless the caller may change the thing, such as "Run 7"."""
+    """Raises `BelongsToAnother` unless the caller may change the thing, such as "Run 7".
+
+    Who only reads in its project gets `ProjectNotFound`: the thing may be the caller's own.
+    """
+    check_stores(caller, project_id)
     if not caller.may_change(owner, project_id):
         raise BelongsToAnother(thing=thing, owner=owner)
 
 
 def check_stores(caller: Caller, project_id: int) -> None:
-    """Raises `ProjectNotFound` unless the caller may store something in the project."""
+    """Raises `ProjectNotFound` unless the caller may store something in the project, if it is declared."""
     role = caller.role_in(project_id)
-    if role is None or role < Role.RUNNER:
+    if is_declared(project_id) and (role is None or role < Role.RUNNER):
         raise ProjectNotFound
 
 

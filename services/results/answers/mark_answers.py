@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.values.names.project import is_declared
 from proctor.values.names.user import LOCAL_USER, Caller
 from proctor.values.outcome import MAX_MARKED_ANSWERS
 from services.common.checked_fields import invalid_field
@@ -49,8 +48,7 @@ class MarkAnswers:
         if len(request.answers) > MAX_MARKED_ANSWERS:
             raise invalid_field("answers", f"must be at most {MAX_MARKED_ANSWERS} at a time")
         record = await self.records.get(request.run_id)
-        if is_declared(record.plan.facts.project_id):
-            check_stores(caller, record.plan.facts.project_id)
+        check_stores(caller, record.plan.facts.project_id)
         keys = await self._keys(record.plan, request.answers)
         return await self.marks.mark(request.run_id, keys, request.mark, request.user or LOCAL_USER)
 

@@ -12,12 +12,13 @@ from datetime import timedelta
 from uuid import uuid4
 
 from proctor.values.names.model_name import split_model
+from proctor.values.names.user import Caller
 from proctor.values.run import RunCounts, RunId, RunState
 from proctor.values.scoring import OutputType, ScoringMethod, TaskGroup
 from proctor.values.usage import NO_TOKENS
 from services.common.checked_fields import checked_text, invalid_field, refuse
 from services.common.clock import Clock
-from services.common.requests.request_fields import checked_request_id, user_problem
+from services.common.requests.request_fields import check_stores, checked_request_id, user_problem
 from services.scheduler.imports.errors import ImportedElsewhere, ImportInterrupted, LogRefused
 from services.scheduler.imports.fitting_log import fitting
 from services.scheduler.imports.logged_run import (
@@ -43,6 +44,7 @@ from services.scheduler.planning.ports import ClosingProgress
 from services.scheduler.runs.lifecycle.errors import RequestIdTaken
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.lifecycle.run_labels import labels_problem, tidy
+from services.scheduler.runs.orders.project_of_order import project_over
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.ports import SuiteCatalogue
 from services.scheduler.suites.suite import SuiteDefinition
@@ -82,14 +84,19 @@ class AddImportedRun:
     runs: ImportedRuns
     clock: Clock
 
-    async def add(self, header: ImportHeader, chunks: AsyncIterator[bytes]) -> Imported:
+    async def add(self, header: ImportHeader, chunks: AsyncIterator[bytes], caller: Caller) -> Imported:
         """A repeated request gives the run of the first.
 
         Raises `LogRefused`, `TooManyUploads`, `SuiteError`, `RequestIdTaken` for a request of another file,
-        and `InvalidParameter` for the header.
+        `InvalidParameter` for the header, and `ProjectNotFound`.
         """
         header = _checked(header)
         suite = await self.suites.suite(header.suite) if header.suite else None
+        if suite is not None:
+            project_id = project_over(header.project_id, suite.project_id, "header.project_id")
+            header = replace(header, project_id=project_id)
+        # Before results has anything of it: what results stores is not refused by the policy on runs.
+        check_stores(caller, header.project_id)
         with self.uploads.slot(header.user), closing(self.new_parts()) as parts:
             checked = await self._read(header, suite, chunks, parts)
             if checked.run is None:

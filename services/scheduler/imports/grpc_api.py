@@ -1,6 +1,6 @@
 """ImportService: converts, calls the use case, converts."""
 
-# ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
+# ruff: noqa: N802 - names and parameters are those of the generated service
 
 from collections.abc import AsyncIterable
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from proctor.v1 import import_service_pb2 as import_pb2
 from proctor.v1 import import_service_pb2_grpc as import_grpc
 from proctor.values.names.user import LOCAL_USER
 from proctor.wire.convert import Codec
+from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.scheduler.imports.add_imported_run import AddImportedRun
 from services.scheduler.imports.logged_run import ImportHeader
@@ -38,6 +39,7 @@ class GrpcImportApi(import_grpc.ImportServiceServicer):
         first.header.user = first.header.user or LOCAL_USER
         first.header.name = first.header.name or "log"
         first.header.request_id = first.header.request_id or str(uuid4())
-        imported = await self.add.add(_HEADER.from_proto(first.header), contents)
+        caller = caller_of(context.invocation_metadata())
+        imported = await self.add.add(_HEADER.from_proto(first.header), contents, caller)
         shown = await self.show_run.show(imported.run_id)
         return import_pb2.ImportRunResponse(run=snapshot_to_proto(shown), notes=imported.notes)

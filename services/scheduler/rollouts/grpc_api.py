@@ -21,9 +21,10 @@ from proctor.wire.errors import UnknownNumber
 from proctor.wire.values import PARAMS, RAN_TESTS
 from services.common.checked_fields import checked_text
 from services.common.errors import InvalidPageToken, InvalidParameter
+from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.page_tokens import list_token, read_list_token
-from services.common.requests.request_fields import checked_page_size, checked_request_id
+from services.common.requests.request_fields import check_stores, checked_page_size, checked_request_id
 from services.scheduler.rollouts.rollouts_order import (
     OrderCursor,
     OrderFilter,
@@ -126,6 +127,7 @@ class GrpcRolloutApi(rollout_grpc.RolloutServiceServicer):
     async def SubmitRollouts(
         self, request: rollout_service_pb2.SubmitRolloutsRequest, context: RpcContext
     ) -> rollout_service_pb2.SubmitRolloutsResponse:
+        check_stores(caller_of(context.invocation_metadata()), request.project_id)
         ordered = await self.submit.submit(submission_from_proto(request))
         runs = [snapshot_to_proto(await self.show_run.show(run.run_id)) for run in ordered.runs]
         return rollout_service_pb2.SubmitRolloutsResponse(

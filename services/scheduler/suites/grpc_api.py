@@ -1,6 +1,6 @@
 """SuiteService: converts, calls a use case, converts."""
 
-# ruff: noqa: N802, ARG002 - names and parameters are those of the generated service
+# ruff: noqa: N802 - names and parameters are those of the generated service
 
 from dataclasses import dataclass
 
@@ -14,6 +14,7 @@ from proctor.wire.convert import Codec
 from proctor.wire.values import SAMPLE, SCORING
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
+from services.common.requests.request_fields import check_stores
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite
 from services.scheduler.suites.delete_suite import DeleteSuite
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteFault
@@ -82,6 +83,8 @@ class GrpcSuiteApi(suite_grpc.SuiteServiceServicer):
     async def AddSuite(
         self, request: suite_pb2.AddSuiteRequest, context: RpcContext
     ) -> suite_pb2.AddSuiteResponse:
+        # Contents that are known already are not stored again, so that no policy refuses them.
+        check_stores(caller_of(context.invocation_metadata()), request.project_id)
         document = DOCUMENT.from_proto(request.document)
         owner = SuiteOwner(request.user or LOCAL_USER, request.project_id)
         registered = await self.add.add(document, owner)

@@ -16,7 +16,7 @@ from proctor.wire.enums import member_of
 from services.common.errors import InvalidParameter
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
-from services.common.requests.request_fields import checked_page_size
+from services.common.requests.request_fields import check_stores, checked_page_size
 from services.scheduler.uploads.add_dataset import AddDataset
 from services.scheduler.uploads.add_file import AddFile
 from services.scheduler.uploads.dataset import DatasetId
@@ -67,6 +67,7 @@ class GrpcDatasetApi(dataset_grpc.DatasetServiceServicer):
     ) -> dataset_pb2.UploadDatasetResponse:
         first, contents = await open_upload(request_iterator)
         header = header_from_proto(first.header)
+        check_stores(caller_of(context.invocation_metadata()), header.project_id)
         dataset_id = DatasetId(f"ds_{uuid4().hex}")
         return added_to_proto(await self.add.add(dataset_id, header, contents))
 
@@ -130,6 +131,7 @@ class GrpcFileApi(file_grpc.FileServiceServicer):
     ) -> file_pb2.UploadFileResponse:
         first, contents = await open_upload(request_iterator)
         header = file_header_from_proto(first.header)
+        check_stores(caller_of(context.invocation_metadata()), header.project_id)
         file_id = FileId(f"file-{uuid4().hex}")
         file = await self.add.add(file_id, header, contents)
         return file_pb2.UploadFileResponse(file=file_to_proto(file))

@@ -23,6 +23,7 @@ from tests.e2e.harness.project_site import (
     KEYED,
     KEYS,
     NAME,
+    OWN_SUITE,
     PROJECTS,
     WORD,
     Site,
@@ -118,6 +119,25 @@ async def test_who_is_no_member_finds_nothing_at_any_address(site: Site) -> None
     assert faults == []
     # What the same walk shows to a member.
     assert seen_by_ann > 30
+
+
+async def test_a_log_that_is_read_by_a_suite_of_a_project_stays_in_it(site: Site) -> None:
+    """Its prompts are those of the suite."""
+    export = f"{API}/results/{site.ids['own_job']}/export?format=lm_eval&task=only"
+    status, log = await site.text("ann", "GET", export)
+    assert status == 200, log
+    address = f"/api/v1/imports?name=samples_only.jsonl&task=only&suite={WORD}-suite&model=hf/other/model"
+    headers = {"Content-Type": "application/jsonl"}
+    # Who does not see the suite cannot use it.
+    refused = await site.call("bob", "POST", address, data=log.encode(), headers=headers)
+    assert refused.status in (400, 404, 422), refused.body
+    elsewhere = await site.call("ann", "POST", f"{address}&project_id=7", data=log.encode(), headers=headers)
+    assert (elsewhere.status, elsewhere.body["reason"]) == (422, "INVALID_PARAMETER"), elsewhere.body
+    made = await site.call("ann", "POST", address, data=log.encode(), headers=headers)
+    assert made.status == 201, made.body
+    result = f"{API}/results/{made.body['job']['job_id']}"
+    assert (await site.call("vic", "GET", result)).status == 200
+    assert (await site.call("bob", "GET", result)).status == 404
 
 
 async def test_who_is_no_member_is_pushed_nothing_beside_a_member_who_watches(site: Site) -> None:
@@ -219,6 +239,9 @@ async def test_nobody_but_members_with_the_role_store_anything(site: Site) -> No
             await site.call(
                 user, "POST", "/v1/files", data=rows(purpose="batch", project_id=str(site.project_id))
             ),
+            # Contents that are known are not stored again.
+            await site.call(user, "POST", f"/api/v1/suites?project_id={site.project_id}", json=OWN_SUITE),
+            await site.call(user, "POST", f"/api/v1/imports?name=a&project_id={site.project_id}", data=b"{}"),
         ):
             assert (answer.status, answer.body.get("reason", "PROJECT_NOT_FOUND")) == (
                 404,
@@ -227,7 +250,7 @@ async def test_nobody_but_members_with_the_role_store_anything(site: Site) -> No
     run = site.ids["benchmark_id"]
     marks = {"answers": [{"sample": 1, "rollout": 0}]}
     assert (await site.call("vic", "PUT", f"/admin/benchmarks/{run}/golden", json=marks)).status == 404
-    assert (await site.call("vic", "DELETE", f"/admin/benchmarks/{run}")).status == 403
+    assert (await site.call("vic", "DELETE", f"/admin/benchmarks/{run}")).status == 404
     assert (await site.call("vic", "GET", f"/admin/benchmarks/{run}")).status == 200
     # A number that no project has.
     nowhere = {**order, "project_id": site.project_id + 1}

@@ -18,7 +18,7 @@ KEYS = {name: f"the-key-of-{name}-0123456789" for name in ("ann", "bob", "vic", 
 KEYED = {"PROCTOR_GATEWAY_API_KEYS": json.dumps(KEYS), "PROCTOR_GATEWAY_OPERATORS": '["olga"]'}
 PROJECTS = "/api/v1/projects"
 NAME, WORD = "secret plans", "xylophone"
-OWN_SUITE = f"""
+_DOCUMENT = f"""
 suite: {WORD}-suite
 description: {WORD}
 tasks:
@@ -31,6 +31,10 @@ tasks:
     metric_list: [{{metric: exact_match}}]
     metadata: {{license: Apache-2.0}}
 """
+OWN_SUITE = {
+    "document": _DOCUMENT,
+    "files": {"rows.jsonl": '{"question": "Which?", "answer": "this"}\n'},
+}
 
 
 @dataclass
@@ -120,8 +124,7 @@ async def fill(site: Site) -> None:
         "completion_window": "24h",
     }
     site.ids["batch_id"] = await made("/v1/batches", "id", json=batch)
-    suite = {"document": OWN_SUITE, "files": {"rows.jsonl": '{"question": "Which?", "answer": "this"}\n'}}
-    await made(f"/api/v1/suites?project_id={site.project_id}", "suite", json=suite)
+    await made(f"/api/v1/suites?project_id={site.project_id}", "suite", json=OWN_SUITE)
     order["suite"] = f"{WORD}-suite"
     site.ids["own_job"] = await made(f"{API}/run", "job_id", json={"project_id": 0} | order)
     for name in ("job_id", "own_job"):
