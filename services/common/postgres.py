@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar, cast
 from urllib.parse import parse_qs, urlsplit
 
@@ -70,6 +71,7 @@ _CONNECT_RETRY_SECONDS = 20.0
 # A stopping service closes several pools within its drain time; a server that responds takes milliseconds.
 _CLOSE_SECONDS = 1.0
 _SEE = "SELECT set_config($1, $2, false), set_config($3, $4, false)"
+_SEES_ALL = {READABLE: ALL_ROWS.readable, WRITABLE: ALL_ROWS.writable}
 # The function of Postgres that refuses a row; messages are in the language of the server.
 _CHECKS_POLICIES = "ExecWithCheckOptions"
 _UNREADABLE = "an address that cannot be read"
@@ -114,8 +116,7 @@ async def connect_pool(
         # Statements here are short; compiling one takes longer than running it.
         "jit": "off",
         "statement_timeout": str(round(statement_seconds * 1000)),
-        READABLE: ALL_ROWS.readable,
-        WRITABLE: ALL_ROWS.writable,
+        **_SEES_ALL,
     }
 
     servers = PostgresServers(dsn)
@@ -177,11 +178,14 @@ def watch_pool(purpose: str, pool: asyncpg.Pool) -> None:
 
 
 async def connect_once(dsn: str) -> asyncpg.Connection:
-    """A connection outside of a pool, with which each service starts. Waits for the server for a while.
+    """A connection outside of a pool, for migrations and backups. Waits for the server for a while.
+
+    It sees the rows of all projects: a migration must change all of them, and a backup save them.
 
     Raises `PostgresTooOld`.
     """
-    connection = await _connected(dsn, PostgresServers(dsn).connect)
+    connect = partial(PostgresServers(dsn).connect, server_settings=_SEES_ALL)
+    connection = await _connected(dsn, connect)
     if connection.get_server_version().major < OLDEST_POSTGRES:
         # Without what a distribution adds: 16.14 (Debian 16.14-1.pgdg12+1).
         found = connection.get_settings().server_version.split()[0]

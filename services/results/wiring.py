@@ -18,6 +18,7 @@ from services.common.processes.bounded_calls import BoundedCalls
 from services.common.requests.open_sessions import SessionOpener
 from services.common.sandboxes.task_code.bubblewrap import LIMITS_OF_ANSWERS, make_code_runner
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
+from services.results.runs.postgres import check_guarded
 from services.results.scoring.processes.scorer_pool import ScorerPool
 from services.results.settings import ResultsSettings
 from services.results.topics import CONSUMING, Connections, Processes, Topics, make_topics
@@ -92,6 +93,7 @@ async def _connect(settings: ResultsSettings, opened: AsyncExitStack) -> Connect
     reads = await postgres.reads()
     recording = await postgres.session("recording", settings.recording_connections)
     work = await postgres.session("work", settings.postgres_connections)
+    await check_guarded(work)
     nats = await connect_nats(NatsAccess.of(settings), "results")
     opened.push_async_callback(nats.close)
     return Connections(recording=recording, work=work, reads=reads, nats=nats)

@@ -25,6 +25,7 @@ from services.common.tls.certificate_files import CertificateFiles
 from services.scheduler.leadership.postgres import PostgresClock
 from services.scheduler.leadership.wiring import lead
 from services.scheduler.postgres import MIGRATIONS, QUERIES, SCHEMA, Connections
+from services.scheduler.projects.postgres import check_guarded
 from services.scheduler.scaling.grpc_api import SERVICE_NAME as SCALER
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.topics import Topics, make_topics, read_definitions
@@ -117,6 +118,7 @@ async def _connect(settings: SchedulerSettings, opened: AsyncExitStack) -> tuple
     postgres = SessionOpener(settings=settings, schema=SCHEMA, queries=QUERIES, opened=opened)
     reads = await postgres.reads()
     session = await postgres.session("work", settings.postgres_connections)
+    await check_guarded(session)
     clock = PostgresClock(session=session, machine=SystemClock())
     # Before anything is decided by it; a loop keeps it from then on.
     await clock.sync()

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.values.names.user import LOCAL_USER
+from proctor.values.names.user import LOCAL_USER, Caller
 from services.common.checked_fields import checked_number, invalid_field
 from services.common.requests.page_tokens import read_page_token, write_page_token
+from services.common.requests.request_fields import check_stores
 from services.results.annotations.annotation import (
     DEFAULT_RATERS,
     MAX_COMMENT_CHARACTERS,
@@ -74,11 +75,13 @@ class AnnotateAnswers:
         )
         return QueuedAnswer(question, key)
 
-    async def annotate(self, run_id: str, said: Said) -> None:
-        """Raises AnswerNotFound, and an error of the field for a label that the scale has not."""
+    async def annotate(self, run_id: str, said: Said, caller: Caller) -> None:
+        """Raises AnswerNotFound, ProjectNotFound for who only reads in the project of the answers, and an
+        error of the field for a label that the scale has not."""
         if len(said.comment) > MAX_COMMENT_CHARACTERS:
             raise invalid_field("comment", f"must be at most {MAX_COMMENT_CHARACTERS:,} characters")
         question = await self._question(run_id)
+        check_stores(caller, (await self.records.get(question.run_id)).plan.facts.project_id)
         if said.label and said.label not in question.labels:
             raise invalid_field("label", f"must be {', '.join(question.labels)}, or empty")
         user, (sample, rollout) = said.user or LOCAL_USER, said.key

@@ -10,6 +10,7 @@ from proctor.v1 import annotation_service_pb2 as annotation_pb2
 from proctor.v1 import annotation_service_pb2_grpc as annotation_grpc
 from proctor.wire.enums import number_of
 from services.common.checked_fields import checked_id, checked_text
+from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import checked_page_size
 from services.results.annotations.annotate_answers import AnnotateAnswers, Annotated, Said
@@ -53,7 +54,8 @@ class GrpcAnnotationApi(annotation_grpc.AnnotationServiceServicer):
             checked_text("comment", request.comment),
             checked_text("user", request.user),
         )
-        await self.annotate_answers.annotate(checked_id("run_id", request.run_id), said)
+        caller = caller_of(context.invocation_metadata())
+        await self.annotate_answers.annotate(checked_id("run_id", request.run_id), said, caller)
         return annotation_pb2.AnnotateAnswerResponse()
 
     async def ListAnnotations(

@@ -25,6 +25,8 @@ LEFT JOIN (
     FROM (
         SELECT s.sample, s.rollout, (v.scores ->> 'verdict')::double precision AS verdict
         FROM history_entries AS h
+        -- Judging runs that the caller sees.
+        JOIN run_records AS r ON r.run_id = h.run_id
         JOIN run_tasks AS t ON t.run_id = h.run_id AND t.task = :name
         JOIN current_outcomes AS v ON v.run_id = t.run_id AND v.task_index = t.task_index
         CROSS JOIN LATERAL (

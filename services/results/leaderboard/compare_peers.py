@@ -6,6 +6,7 @@ The close of a run neither waits for this nor fails with it. What a crash cut sh
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proctor.values.names.project import is_declared
 from services.results.comparison.compare_runs import StoreComparison
 from services.results.comparison.ports import ComparisonStore
 from services.results.leaderboard.leaderboard import Candidate, ranked_candidates
@@ -64,7 +65,8 @@ class ComparePeers:
         ]
 
     async def _peers(self, record: RunRecord) -> list[str]:
-        """The model's previous run, and the latest runs of all other models under the same conditions.
+        """The model's previous run, and the latest runs of all other models under the same conditions, on the
+        leaderboard that the run is on.
 
         Where there are many, those with the nearest scores. A run that cannot be ranked has no peers.
         """
@@ -76,7 +78,8 @@ class ComparePeers:
         ):
             return []
         conditions = closed.result.conditions.of_metric(SCORE)
-        candidates = await self.leaderboard.candidates(closed.benchmark, SCORE, None, is_best=False)
+        project_id = closed.project_id if is_declared(closed.project_id) else None
+        candidates = await self.leaderboard.candidates(closed.benchmark, SCORE, project_id, is_best=False)
         alike = ranked_candidates(candidates, conditions, is_best=False)
         own = next((_mean(one) for one in alike if one.run.model == closed.model), 0.0)
         others = [one for one in alike if one.run.model != closed.model]

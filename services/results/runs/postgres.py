@@ -226,6 +226,16 @@ async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> b
     return True
 
 
+async def check_guarded(session: PostgresSession) -> None:
+    """Raises `RowsNotGuarded` where declared projects have runs and the role of the session sees all rows.
+
+    It cannot record any, but a changed role, another DSN or a restored backup has them.
+    """
+    role = await session.fetchval("find_unguarded_role")
+    if role is not None:
+        raise RowsNotGuarded(role=role)
+
+
 async def _check_guarded(transaction: PostgresTransaction) -> None:
     """Raises `RowsNotGuarded` for a role for which policies do not hold: everybody would see the run."""
     role = await transaction.fetchval("find_bypassing_role")

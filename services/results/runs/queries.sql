@@ -5,6 +5,10 @@ SELECT true AS is_committed FROM sample_sets WHERE sample_set_id = :sample_set_i
 -- name: find_bypassing_role: Return the role of this session where policies do not hold for it
 SELECT current_user::text WHERE NOT row_security_active('run_records');
 
+-- name: find_unguarded_role: Return the role of this session where policies do not hold for it, and a project has runs
+SELECT current_user::text
+WHERE NOT row_security_active('run_records') AND EXISTS (SELECT FROM run_records WHERE is_declared(project_id));
+
 -- name: add_run_record: Store the record of a run
 INSERT INTO run_records (
     run_id, epoch, rollouts, row_rollouts, scoring_method, is_truncated_left, benchmark, suite_version, model, project_id,

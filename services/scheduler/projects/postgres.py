@@ -89,6 +89,16 @@ class PostgresProjects:
         await self._session.run(change)
 
 
+async def check_guarded(session: PostgresSession) -> None:
+    """Raises `RowsNotGuarded` where projects are declared and the role of the session sees past policies.
+
+    It cannot declare any, but a changed role, another DSN or a restored backup has them.
+    """
+    role = await session.fetchval("find_unguarded_role")
+    if role is not None:
+        raise RowsNotGuarded(role=role)
+
+
 async def _check_counts(transaction: PostgresTransaction, user: str) -> None:
     counted = await transaction.fetchrow("count_members", username=user)
     assert counted

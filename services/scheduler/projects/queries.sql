@@ -4,6 +4,9 @@ UPDATE access_version SET version = version + 1 RETURNING version;
 -- name: find_bypassing_role: Return the role of this session where policies do not hold for it
 SELECT current_user::text WHERE NOT row_security_active('projects');
 
+-- name: find_unguarded_role: Return the role of this session where policies do not hold for it, and a project is declared
+SELECT current_user::text WHERE NOT row_security_active('projects') AND EXISTS (SELECT FROM projects);
+
 -- name: find_requested_project: Return the project that a request has made
 SELECT project_id, name, note, created_by, created_at FROM projects WHERE request_id = :request_id;
 

@@ -16,7 +16,7 @@ from proctor.values.names.user import Caller, Role
 from services.common.errors import ProjectNotFound, RowsNotGuarded
 from services.common.grpc.caller import caller_metadata, serve_caller
 from services.common.migrations import migrate
-from services.common.postgres import PostgresSession, connect_pool
+from services.common.postgres import PostgresSession, connect_once, connect_pool
 from services.common.requests.read_session import ReadLimits, ReadSession
 from services.common.sql.row_scope import ALL_ROWS, seeing_all, serve_scope
 from services.results import postgres as results
@@ -25,7 +25,7 @@ from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.runs.run_plan import RunPlan
 from services.scheduler import postgres as scheduler
 from services.scheduler.audit.audit_record import Author
-from services.scheduler.projects.postgres import PostgresProjects
+from services.scheduler.projects.postgres import PostgresProjects, check_guarded
 from tests.fakes.results.recorded_run import answered, choice_sample, new_id, plan_of, scored
 from tests.fakes.results.stores import postgres_stores
 from tests.harness.servers import ordinary_role, postgres_server
@@ -122,6 +122,20 @@ async def test_a_session_that_nobody_set_sees_nothing_of_declared_projects(
     connection = await asyncpg.connect(dsn)
     assert await connection.fetchval("SELECT count(*) FROM scheduler.projects") == 0
     await connection.close()
+
+
+async def test_migrations_see_all_and_no_service_starts_for_whom_policies_do_not_hold(
+    superuser: str, dsn: str, projects: PostgresProjects
+) -> None:
+    assert await seen(projects, None) == ["mine", "other"]
+    connection = await connect_once(dsn)
+    assert await connection.fetchval("SELECT count(*) FROM scheduler.projects") == 2
+    await connection.close()
+    async with session_on(dsn, scheduler.SCHEMA) as session:
+        await check_guarded(session)
+    async with session_on(superuser, scheduler.SCHEMA) as session:
+        with pytest.raises(RowsNotGuarded):
+            await check_guarded(session)
 
 
 async def test_transactions_read_all_and_lists_do_not(dsn: str, projects: PostgresProjects) -> None:
