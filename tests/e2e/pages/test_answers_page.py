@@ -33,6 +33,8 @@ async def test_keys_choose_answers_and_the_address_follows(site: Site) -> None:
         await opened.open(f"/runs/{site.runs[0]}")
         await page.get_by_role("link", name="Results", exact=True).click()
         await page.locator("table.answers").wait_for()
+        # The table is there before the scripts that read keys.
+        await page.wait_for_load_state()
         await page.keyboard.press("j")
         await page.wait_for_url("**/results?row=0.0")
         await page.keyboard.press("j")
