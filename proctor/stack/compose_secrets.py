@@ -15,25 +15,33 @@ from proctor.values import messaging
 from proctor.values.providers.pools_file import parse_pools
 
 _ALL = "all"
+# Each has a role of Postgres, which `postgres-roles.sql` of the chart makes. `servers.postgres` is not in this image.
+_WITH_SCHEMA = (messaging.SCHEDULER_USER, "results")
 _MADE_BYTES = 24
 
 
 def write_secrets(folder: Path, pools: Sequence[str]) -> None:
     """Each folder in `folder` is a volume: `env` is read by a shell, the others by the servers themselves."""
     users = permissions_of(pools)
-    names = ("postgres", "dispatch-proof", "caller", *(f"nats-{user}" for user in users))
+    names = (
+        *("postgres", "dispatch-proof", "caller"),
+        *(f"postgres-{service}" for service in _WITH_SCHEMA),
+        *(f"nats-{user}" for user in users),
+    )
     kept = _made_once(folder / _ALL / "secrets.json", names)
     addresses = {
         user: {"PROCTOR_NATS_URL": f"nats://{user}:{kept[f'nats-{user}']}@nats:4222"} for user in users
     }
-    stores = {
-        "PROCTOR_POSTGRES_DSN": f"postgresql://proctor:{kept['postgres']}@postgres:5432/proctor",
+    shared = {
         "PROCTOR_DISPATCH_PROOF_KEY": kept["dispatch-proof"],
         "PROCTOR_CALLER_KEY": kept["caller"],
     }
     _write_environment(folder / "gateway", {"PROCTOR_CALLER_KEY": kept["caller"]})
-    for service in (messaging.SCHEDULER_USER, "results"):
-        _write_environment(folder / service, {**stores, **addresses[service]})
+    for service in _WITH_SCHEMA:
+        password = kept[f"postgres-{service}"]
+        dsn = {"PROCTOR_POSTGRES_DSN": f"postgresql://proctor_{service}:{password}@postgres:5432/proctor"}
+        _write_environment(folder / service, {**dsn, **shared, **addresses[service]})
+        _write(folder / "postgres" / service, password)
     for pool in pools:
         user = messaging.worker_user(pool)
         _write_environment(folder / user, addresses[user])

@@ -9,15 +9,16 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
 
 import asyncpg
 
 from proctor.stack.servers.nats import prepare_nats
-from proctor.stack.servers.postgres import prepare_postgres
+from proctor.stack.servers.postgres import SCHEMAS, prepare_postgres
 from proctor.stack.servers.postgres_home import PostgresHome, find_postgres_home
 from proctor.stack.supervision.addresses import choose_addresses
 from proctor.stack.supervision.child import ChildContext, ChildSpec, SupervisedChild
@@ -32,10 +33,14 @@ POOLS = ("local", "remote")
 
 @dataclass(frozen=True)
 class RunningServer:
-    """A server with the address that clients use: a DSN or a URL."""
+    """A server with the address that clients use: a DSN or a URL.
+
+    `passwords` are those of the services' roles, as far as it is a Postgres.
+    """
 
     child: SupervisedChild
     address: str
+    passwords: Mapping[str, str] = field(default_factory=dict)
 
 
 @asynccontextmanager
@@ -47,7 +52,8 @@ async def postgres_server() -> AsyncIterator[RunningServer]:
         home = await give_cluster(state_dir, log_path)
         server = await prepare_postgres(home, address, log_path)
         async with _running(server.child(), log_path) as child:
-            yield RunningServer(child, server.dsn)
+            passwords = {service: str(urlsplit(server.dsn_of(service)).password) for service in SCHEMAS}
+            yield RunningServer(child, server.dsn, passwords)
 
 
 @cache

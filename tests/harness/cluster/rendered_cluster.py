@@ -164,8 +164,8 @@ async def rendered_cluster(
         postgres = await opened.enter_async_context(postgres_server())
         names, port = await opened.enter_async_context(name_server())
         cluster = RenderedCluster(objects, postgres, names, port, release=release)
-        password = postgres.address.partition("@")[0].rpartition(":")[2]
-        held = {**secrets, "proctor-trial": {"postgres-password": password}}
+        passwords = {f"postgres-{service}": each for service, each in postgres.passwords.items()}
+        held = {**secrets, "proctor-trial": passwords}
         stores = Stores.of(list(objects), held, folder / "claims")
         cluster.context = PodContext(stores, folder / "pods", cluster)
         opened.push_async_callback(cluster.stop)

@@ -76,9 +76,9 @@
 {{- end }}
 {{- end }}
 
-{{/* `key` is the key with the DSN of this service in the secret of an existing Postgres. */}}
+{{/* `service` has a role of its own; `key` is the key with its DSN in the secret of an existing Postgres. */}}
 {{- define "proctor.postgresEnv" -}}
-{{- include "proctor.postgresDsn" (dict "root" .root "key" .key "name" "PROCTOR_POSTGRES_DSN") }}
+{{- include "proctor.postgresDsn" (dict "root" .root "service" .service "key" .key "name" "PROCTOR_POSTGRES_DSN") }}
 - {name: PROCTOR_MIGRATE_ON_START, value: {{ .root.Values.postgres.migrateOnStart | quote }}}
 {{- end }}
 
@@ -88,8 +88,8 @@
 {{- if $postgres.trial.enabled }}
 {{- $password := .name | trimPrefix "PROCTOR_" | replace "_DSN" "_PASSWORD" }}
 - name: {{ $password }}
-  valueFrom: {secretKeyRef: {name: {{ include "proctor.trialSecret" .root }}, key: postgres-password}}
-- {name: {{ .name }}, value: "postgresql://proctor:$({{ $password }})@{{ include "proctor.name" .root }}-postgres.{{ .root.Release.Namespace }}.svc:5432/proctor"}
+  valueFrom: {secretKeyRef: {name: {{ include "proctor.trialSecret" .root }}, key: postgres-{{ .service }}}}
+- {name: {{ .name }}, value: "postgresql://proctor_{{ .service }}:$({{ $password }})@{{ include "proctor.name" .root }}-postgres.{{ .root.Release.Namespace }}.svc:5432/proctor"}
 {{- else }}
 - name: {{ .name }}
   {{- if $postgres.cluster.enabled }}
