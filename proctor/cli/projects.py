@@ -1,5 +1,6 @@
 """`proctor projects`: declared projects and their members."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -10,10 +11,12 @@ from proctor.cli.options import PageOption
 from proctor.cli.render.table import Column, date_and_time, table, texts
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import option_value
-from proctor.v1 import key_pb2, project_service_pb2
+from proctor.v1 import key_pb2, project_pb2, project_service_pb2
 from proctor.wire.enums import shown_word
 
-ProjectNumber = Annotated[int, typer.Argument(metavar="PROJECT", help="As `proctor projects list` shows it.")]
+ProjectName = Annotated[
+    str, typer.Argument(metavar="PROJECT", help="Name or number, as `proctor projects list` shows them.")
+]
 MemberName = Annotated[str, typer.Argument(metavar="USER", help="The name that the user's keys prove.")]
 
 
@@ -39,33 +42,85 @@ async def list_projects(
     session.terminal.show(await session.client.projects.ListProjects(request), _print_projects)
 
 
-async def show_project(session: Session, *, project: ProjectNumber) -> None:
-    """Show a project with its members."""
-    request = project_service_pb2.GetProjectRequest(project_id=project)
-    session.terminal.show(await session.client.projects.GetProject(request), _print_project)
+async def show_project(session: Session, *, project: ProjectName) -> None:
+    """Show a project with its members, its limits and what it uses of them."""
+    session.terminal.show(await _project(session, project), _print_project)
+
+
+async def update_project(
+    session: Session,
+    *,
+    project: ProjectName,
+    name: Annotated[str | None, typer.Option(help="A new name.")] = None,
+    note: Annotated[str | None, typer.Option(help="What it is for.")] = None,
+    max_open_runs: Annotated[
+        int | None, typer.Option(min=0, help="Runs that may be open at once; 0 for no limit.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0, help="What its runs may cost in all; 0 for no limit.")
+    ] = None,
+    max_cost_per_month: Annotated[
+        float | None, typer.Option(min=0, help="What its runs may cost in a month; 0 for no limit.")
+    ] = None,
+    shared: Annotated[
+        bool | None, typer.Option("--shared/--not-shared", help="Whether every user may read it.")
+    ] = None,
+) -> None:
+    """Rename a project; operators also share it and set its limits."""
+    limits = {
+        "max_open_runs": max_open_runs,
+        "max_cost": max_cost,
+        "max_cost_per_month": max_cost_per_month,
+    }
+    request = project_service_pb2.UpdateProjectRequest(
+        project_id=await number_of_project(session, project),
+        name=name,
+        note=note,
+        is_shared=shared,
+        reset=[limit for limit, most in limits.items() if most == 0],
+        **{limit: most for limit, most in limits.items() if most},  # type: ignore[arg-type]  # by its names
+    )
+    session.terminal.show(await session.client.projects.UpdateProject(request), _print_updated)
 
 
 async def set_member(
     session: Session,
     *,
-    project: ProjectNumber,
+    project: ProjectName,
     of_user: MemberName,
     role: Annotated[str, typer.Option(help="viewer, runner or maintainer.")] = "runner",
 ) -> None:
     """Give a user a role in a project, or another one; for its maintainers and operators."""
     request = project_service_pb2.SetProjectMemberRequest(
-        project_id=project, user=of_user, role=option_value(key_pb2.Role, role, "--role")
+        project_id=await number_of_project(session, project),
+        user=of_user,
+        role=option_value(key_pb2.Role, role, "--role"),
     )
     session.terminal.show(await session.client.projects.SetProjectMember(request), _print_member)
 
 
-async def remove_member(session: Session, *, project: ProjectNumber, of_user: MemberName) -> None:
+async def remove_member(session: Session, *, project: ProjectName, of_user: MemberName) -> None:
     """Take a user's role away: the project is hidden from the user within a second."""
-    request = project_service_pb2.RemoveProjectMemberRequest(project_id=project, user=of_user)
+    request = project_service_pb2.RemoveProjectMemberRequest(
+        project_id=await number_of_project(session, project), user=of_user
+    )
     removed = await session.client.projects.RemoveProjectMember(request)
     session.terminal.show(
         removed, lambda console, _: say(console, f"{of_user} is no member of project {project} any more.")
     )
+
+
+async def _project(session: Session, project: str) -> project_service_pb2.GetProjectResponse:
+    """Of a name or a number: a name has more than digits."""
+    request = project_service_pb2.GetProjectRequest(name=project)
+    if project.isdigit():
+        # Above the largest number it is nobody's.
+        request = project_service_pb2.GetProjectRequest(project_id=min(int(project), 2**63 - 1))
+    return await session.client.projects.GetProject(request)
+
+
+async def number_of_project(session: Session, project: str) -> int:
+    return (await _project(session, project)).project.project_id
 
 
 def projects_group() -> typer.Typer:
@@ -74,6 +129,7 @@ def projects_group() -> typer.Typer:
             "create": create_project,
             "list": list_projects,
             "show": show_project,
+            "update": update_project,
             "set-member": set_member,
             "remove-member": remove_member,
         },
@@ -107,7 +163,11 @@ def _print_projects(console: Console, found: project_service_pb2.ListProjectsRes
 
 def _print_project(console: Console, found: project_service_pb2.GetProjectResponse) -> None:
     project = found.project
-    say(console, ", ".join(part for part in (f"{project.name} ({project.project_id})", project.note) if part))
+    shared = "shared: every user reads it" if project.is_shared else ""
+    facts = (f"{project.name} ({project.project_id})", project.note, shared)
+    say(console, ", ".join(part for part in facts if part))
+    for line in _limits(project, found.use):
+        say(console, line)
     if not found.members:
         say(console, "It has no members: only operators see it.")
         return
@@ -122,6 +182,21 @@ def _print_project(console: Console, found: project_service_pb2.GetProjectRespon
         for member in found.members
     )
     console.print(table(console, columns, rows, "members"))
+
+
+def _limits(project: project_pb2.Project, use: project_pb2.ProjectUse) -> Iterator[str]:
+    most = f" of at most {project.max_open_runs}" if project.HasField("max_open_runs") else ""
+    yield f"Open runs: {use.open_runs}{most}"
+    in_all = f" of at most {project.max_cost:g}" if project.HasField("max_cost") else ""
+    a_month = f" of at most {project.max_cost_per_month:g}" if project.HasField("max_cost_per_month") else ""
+    if in_all or a_month or use.cost:
+        yield f"Cost: {use.cost:.6g}{in_all}, this month {use.cost_this_month:.6g}{a_month}"
+    if use.reserved:
+        yield f"Set aside for open runs: {use.reserved:.6g}"
+
+
+def _print_updated(console: Console, changed: project_service_pb2.UpdateProjectResponse) -> None:
+    say(console, f"Project {changed.project.name} is changed.")
 
 
 def _print_member(console: Console, changed: project_service_pb2.SetProjectMemberResponse) -> None:

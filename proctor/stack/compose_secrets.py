@@ -15,7 +15,7 @@ from proctor.values import messaging
 from proctor.values.providers.pools_file import parse_pools
 
 _ALL = "all"
-# Each has a role of Postgres, which `postgres-roles.sql` of the chart makes. `servers.postgres` is not in this image.
+# Each has a role of Postgres, which `postgres-roles.sql` of the chart makes.
 _WITH_SCHEMA = (messaging.SCHEDULER_USER, "results")
 _MADE_BYTES = 24
 

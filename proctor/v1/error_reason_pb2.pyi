@@ -210,6 +210,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. {"limit": "10000"}: there are as many projects, or members, as a gateway can follow."""
     ERROR_REASON_ROWS_NOT_GUARDED: _ErrorReason.ValueType  # 92
     """FAILED_PRECONDITION. {"role": "postgres"}: policies of Postgres do not hold for the role of the service."""
+    ERROR_REASON_PROJECT_FULL: _ErrorReason.ValueType  # 93
+    """RESOURCE_EXHAUSTED. {"limit": "10"}: so many runs of the project are not closed yet."""
+    ERROR_REASON_PROJECT_BUDGET_USED: _ErrorReason.ValueType  # 94
+    """RESOURCE_EXHAUSTED. {"left": "0", "budget": "50", "period": "this month"}: the budget of the project is spent, or set aside for its open runs."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment names the status codes, if calls fail with it, and example metadata."""
@@ -402,4 +406,8 @@ ERROR_REASON_TOO_MANY_PROJECTS: ErrorReason.ValueType  # 91
 """FAILED_PRECONDITION. {"limit": "10000"}: there are as many projects, or members, as a gateway can follow."""
 ERROR_REASON_ROWS_NOT_GUARDED: ErrorReason.ValueType  # 92
 """FAILED_PRECONDITION. {"role": "postgres"}: policies of Postgres do not hold for the role of the service."""
+ERROR_REASON_PROJECT_FULL: ErrorReason.ValueType  # 93
+"""RESOURCE_EXHAUSTED. {"limit": "10"}: so many runs of the project are not closed yet."""
+ERROR_REASON_PROJECT_BUDGET_USED: ErrorReason.ValueType  # 94
+"""RESOURCE_EXHAUSTED. {"left": "0", "budget": "50", "period": "this month"}: the budget of the project is spent, or set aside for its open runs."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

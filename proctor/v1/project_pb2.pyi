@@ -32,6 +32,10 @@ class Project(_message.Message):
     CREATED_BY_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
     ROLE_FIELD_NUMBER: _builtins.int
+    MAX_OPEN_RUNS_FIELD_NUMBER: _builtins.int
+    MAX_COST_FIELD_NUMBER: _builtins.int
+    MAX_COST_PER_MONTH_FIELD_NUMBER: _builtins.int
+    IS_SHARED_FIELD_NUMBER: _builtins.int
     project_id: _builtins.int
     """9000000000000001 or larger."""
     name: _builtins.str
@@ -42,6 +46,14 @@ class Project(_message.Message):
     """The operator who declared it."""
     role: _key_pb2.Role.ValueType
     """What the caller may do in it."""
+    max_open_runs: _builtins.int
+    """Runs that may be open at once: pending, running, paused, or waiting for their figures. Unset: no limit of the project's own."""
+    max_cost: _builtins.float
+    """What its runs may cost in all, in the currency of the prices. Unset: no limit."""
+    max_cost_per_month: _builtins.float
+    """What the runs that end in one month of UTC may cost. Unset: no limit."""
+    is_shared: _builtins.bool
+    """Whether every user may read what is in it."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was declared."""
@@ -55,14 +67,63 @@ class Project(_message.Message):
         created_by: _builtins.str = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
         role: _key_pb2.Role.ValueType = ...,
+        max_open_runs: _builtins.int | None = ...,
+        max_cost: _builtins.float | None = ...,
+        max_cost_per_month: _builtins.float | None = ...,
+        is_shared: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "_max_cost_per_month", b"_max_cost_per_month", "_max_open_runs", b"_max_open_runs", "created_at", b"created_at", "max_cost", b"max_cost", "max_cost_per_month", b"max_cost_per_month", "max_open_runs", b"max_open_runs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "created_by", b"created_by", "name", b"name", "note", b"note", "project_id", b"project_id", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost", "_max_cost_per_month", b"_max_cost_per_month", "_max_open_runs", b"_max_open_runs", "created_at", b"created_at", "created_by", b"created_by", "is_shared", b"is_shared", "max_cost", b"max_cost", "max_cost_per_month", b"max_cost_per_month", "max_open_runs", b"max_open_runs", "name", b"name", "note", b"note", "project_id", b"project_id", "role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
+    _WhichOneofArgType__max_cost: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost"]  # noqa: Y015
+    _WhichOneofReturnType__max_cost_per_month: _TypeAlias = _typing.Literal["max_cost_per_month"]  # noqa: Y015
+    _WhichOneofArgType__max_cost_per_month: _TypeAlias = _typing.Literal["_max_cost_per_month", b"_max_cost_per_month"]  # noqa: Y015
+    _WhichOneofReturnType__max_open_runs: _TypeAlias = _typing.Literal["max_open_runs"]  # noqa: Y015
+    _WhichOneofArgType__max_open_runs: _TypeAlias = _typing.Literal["_max_open_runs", b"_max_open_runs"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cost) -> _WhichOneofReturnType__max_cost | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cost_per_month) -> _WhichOneofReturnType__max_cost_per_month | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_open_runs) -> _WhichOneofReturnType__max_open_runs | None: ...
+
+Global___Project: _TypeAlias = Project  # noqa: Y015
+
+@_typing.final
+class ProjectUse(_message.Message):
+    """What a project uses of its limits. Costs are in the currency of the prices; models without a price cost nothing."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPEN_RUNS_FIELD_NUMBER: _builtins.int
+    COST_FIELD_NUMBER: _builtins.int
+    COST_THIS_MONTH_FIELD_NUMBER: _builtins.int
+    RESERVED_FIELD_NUMBER: _builtins.int
+    open_runs: _builtins.int
+    """Runs that are not closed yet."""
+    cost: _builtins.float
+    """What its closed runs have cost in all, deleted ones too."""
+    cost_this_month: _builtins.float
+    """What of that was closed in this month of UTC."""
+    reserved: _builtins.float
+    """What its open runs may still cost."""
+    def __init__(
+        self,
+        *,
+        open_runs: _builtins.int = ...,
+        cost: _builtins.float = ...,
+        cost_this_month: _builtins.float = ...,
+        reserved: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cost", b"cost", "cost_this_month", b"cost_this_month", "open_runs", b"open_runs", "reserved", b"reserved"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Project: _TypeAlias = Project  # noqa: Y015
+Global___ProjectUse: _TypeAlias = ProjectUse  # noqa: Y015
 
 @_typing.final
 class ProjectMember(_message.Message):

@@ -135,16 +135,20 @@ class GetProjectRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PROJECT_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
     project_id: _builtins.int
-    """Its number."""
+    """Its number; 0: the project has the name below."""
+    name: _builtins.str
+    """Its name, where no number is given."""
     def __init__(
         self,
         *,
         project_id: _builtins.int = ...,
+        name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["project_id", b"project_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "project_id", b"project_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -158,6 +162,7 @@ class GetProjectResponse(_message.Message):
 
     PROJECT_FIELD_NUMBER: _builtins.int
     MEMBERS_FIELD_NUMBER: _builtins.int
+    USE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def project(self) -> _project_pb2.Project:
         """The project."""
@@ -166,19 +171,123 @@ class GetProjectResponse(_message.Message):
     def members(self) -> _containers.RepeatedCompositeFieldContainer[_project_pb2.ProjectMember]:
         """By name; at most 1000."""
 
+    @_builtins.property
+    def use(self) -> _project_pb2.ProjectUse:
+        """What it uses of its limits."""
+
     def __init__(
         self,
         *,
         project: _project_pb2.Project | None = ...,
         members: _abc.Iterable[_project_pb2.ProjectMember] | None = ...,
+        use: _project_pb2.ProjectUse | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["project", b"project"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["project", b"project", "use", b"use"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["members", b"members", "project", b"project"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["members", b"members", "project", b"project", "use", b"use"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetProjectResponse: _TypeAlias = GetProjectResponse  # noqa: Y015
+
+@_typing.final
+class UpdateProjectRequest(_message.Message):
+    """Request of UpdateProject. Fields that are unset stay unchanged."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
+    MAX_OPEN_RUNS_FIELD_NUMBER: _builtins.int
+    MAX_COST_FIELD_NUMBER: _builtins.int
+    MAX_COST_PER_MONTH_FIELD_NUMBER: _builtins.int
+    IS_SHARED_FIELD_NUMBER: _builtins.int
+    RESET_FIELD_NUMBER: _builtins.int
+    project_id: _builtins.int
+    """Its number."""
+    name: _builtins.str
+    """1 to 64 printable characters without blanks around them, not digits alone."""
+    note: _builtins.str
+    """What it is for, of at most 200 characters."""
+    max_open_runs: _builtins.int
+    """1 to 100,000."""
+    max_cost: _builtins.float
+    """Above 0."""
+    max_cost_per_month: _builtins.float
+    """Above 0."""
+    is_shared: _builtins.bool
+    """Whether every user may read what is in it."""
+    @_builtins.property
+    def reset(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of limits to take away: max_open_runs, max_cost, max_cost_per_month."""
+
+    def __init__(
+        self,
+        *,
+        project_id: _builtins.int = ...,
+        name: _builtins.str | None = ...,
+        note: _builtins.str | None = ...,
+        max_open_runs: _builtins.int | None = ...,
+        max_cost: _builtins.float | None = ...,
+        max_cost_per_month: _builtins.float | None = ...,
+        is_shared: _builtins.bool | None = ...,
+        reset: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_is_shared", b"_is_shared", "_max_cost", b"_max_cost", "_max_cost_per_month", b"_max_cost_per_month", "_max_open_runs", b"_max_open_runs", "_name", b"_name", "_note", b"_note", "is_shared", b"is_shared", "max_cost", b"max_cost", "max_cost_per_month", b"max_cost_per_month", "max_open_runs", b"max_open_runs", "name", b"name", "note", b"note"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_is_shared", b"_is_shared", "_max_cost", b"_max_cost", "_max_cost_per_month", b"_max_cost_per_month", "_max_open_runs", b"_max_open_runs", "_name", b"_name", "_note", b"_note", "is_shared", b"is_shared", "max_cost", b"max_cost", "max_cost_per_month", b"max_cost_per_month", "max_open_runs", b"max_open_runs", "name", b"name", "note", b"note", "project_id", b"project_id", "reset", b"reset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__is_shared: _TypeAlias = _typing.Literal["is_shared"]  # noqa: Y015
+    _WhichOneofArgType__is_shared: _TypeAlias = _typing.Literal["_is_shared", b"_is_shared"]  # noqa: Y015
+    _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
+    _WhichOneofArgType__max_cost: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost"]  # noqa: Y015
+    _WhichOneofReturnType__max_cost_per_month: _TypeAlias = _typing.Literal["max_cost_per_month"]  # noqa: Y015
+    _WhichOneofArgType__max_cost_per_month: _TypeAlias = _typing.Literal["_max_cost_per_month", b"_max_cost_per_month"]  # noqa: Y015
+    _WhichOneofReturnType__max_open_runs: _TypeAlias = _typing.Literal["max_open_runs"]  # noqa: Y015
+    _WhichOneofArgType__max_open_runs: _TypeAlias = _typing.Literal["_max_open_runs", b"_max_open_runs"]  # noqa: Y015
+    _WhichOneofReturnType__name: _TypeAlias = _typing.Literal["name"]  # noqa: Y015
+    _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015
+    _WhichOneofReturnType__note: _TypeAlias = _typing.Literal["note"]  # noqa: Y015
+    _WhichOneofArgType__note: _TypeAlias = _typing.Literal["_note", b"_note"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__is_shared) -> _WhichOneofReturnType__is_shared | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cost) -> _WhichOneofReturnType__max_cost | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cost_per_month) -> _WhichOneofReturnType__max_cost_per_month | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_open_runs) -> _WhichOneofReturnType__max_open_runs | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__name) -> _WhichOneofReturnType__name | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__note) -> _WhichOneofReturnType__note | None: ...
+
+Global___UpdateProjectRequest: _TypeAlias = UpdateProjectRequest  # noqa: Y015
+
+@_typing.final
+class UpdateProjectResponse(_message.Message):
+    """Response of UpdateProject."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROJECT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def project(self) -> _project_pb2.Project:
+        """The project after the change."""
+
+    def __init__(
+        self,
+        *,
+        project: _project_pb2.Project | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["project", b"project"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["project", b"project"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateProjectResponse: _TypeAlias = UpdateProjectResponse  # noqa: Y015
 
 @_typing.final
 class SetProjectMemberRequest(_message.Message):

@@ -50,6 +50,11 @@ class ProjectServiceStub:
                 request_serializer=proctor_dot_v1_dot_project__service__pb2.GetProjectRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_project__service__pb2.GetProjectResponse.FromString,
                 _registered_method=True)
+        self.UpdateProject = channel.unary_unary(
+                '/proctor.v1.ProjectService/UpdateProject',
+                request_serializer=proctor_dot_v1_dot_project__service__pb2.UpdateProjectRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_project__service__pb2.UpdateProjectResponse.FromString,
+                _registered_method=True)
         self.SetProjectMember = channel.unary_unary(
                 '/proctor.v1.ProjectService/SetProjectMember',
                 request_serializer=proctor_dot_v1_dot_project__service__pb2.SetProjectMemberRequest.SerializeToString,
@@ -87,6 +92,13 @@ class ProjectServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UpdateProject(self, request, context):
+        """Renames a project, shares it, or sets its limits. Limits and sharing are for operators, the rest for its maintainers too.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SetProjectMember(self, request, context):
         """Gives a user a role, or another one. For maintainers of the project and operators.
         """
@@ -118,6 +130,11 @@ def add_ProjectServiceServicer_to_server(servicer, server):
                     servicer.GetProject,
                     request_deserializer=proctor_dot_v1_dot_project__service__pb2.GetProjectRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_project__service__pb2.GetProjectResponse.SerializeToString,
+            ),
+            'UpdateProject': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateProject,
+                    request_deserializer=proctor_dot_v1_dot_project__service__pb2.UpdateProjectRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_project__service__pb2.UpdateProjectResponse.SerializeToString,
             ),
             'SetProjectMember': grpc.unary_unary_rpc_method_handler(
                     servicer.SetProjectMember,
@@ -212,6 +229,33 @@ class ProjectService:
             '/proctor.v1.ProjectService/GetProject',
             proctor_dot_v1_dot_project__service__pb2.GetProjectRequest.SerializeToString,
             proctor_dot_v1_dot_project__service__pb2.GetProjectResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateProject(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.ProjectService/UpdateProject',
+            proctor_dot_v1_dot_project__service__pb2.UpdateProjectRequest.SerializeToString,
+            proctor_dot_v1_dot_project__service__pb2.UpdateProjectResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,8 @@ class ProjectServiceStub:
     """Lists the projects that the caller is a member of, by name; an operator sees all."""
     GetProject: _grpc.UnaryUnaryMultiCallable[_project_service_pb2.GetProjectRequest, _project_service_pb2.GetProjectResponse]
     """A project with its members. Not found for who is none of them."""
+    UpdateProject: _grpc.UnaryUnaryMultiCallable[_project_service_pb2.UpdateProjectRequest, _project_service_pb2.UpdateProjectResponse]
+    """Renames a project, shares it, or sets its limits. Limits and sharing are for operators, the rest for its maintainers too."""
     SetProjectMember: _grpc.UnaryUnaryMultiCallable[_project_service_pb2.SetProjectMemberRequest, _project_service_pb2.SetProjectMemberResponse]
     """Gives a user a role, or another one. For maintainers of the project and operators."""
     RemoveProjectMember: _grpc.UnaryUnaryMultiCallable[_project_service_pb2.RemoveProjectMemberRequest, _project_service_pb2.RemoveProjectMemberResponse]
@@ -55,6 +57,8 @@ class ProjectServiceAsyncStub(ProjectServiceStub):
     """Lists the projects that the caller is a member of, by name; an operator sees all."""
     GetProject: _aio.UnaryUnaryMultiCallable[_project_service_pb2.GetProjectRequest, _project_service_pb2.GetProjectResponse]  # type: ignore[assignment]
     """A project with its members. Not found for who is none of them."""
+    UpdateProject: _aio.UnaryUnaryMultiCallable[_project_service_pb2.UpdateProjectRequest, _project_service_pb2.UpdateProjectResponse]  # type: ignore[assignment]
+    """Renames a project, shares it, or sets its limits. Limits and sharing are for operators, the rest for its maintainers too."""
     SetProjectMember: _aio.UnaryUnaryMultiCallable[_project_service_pb2.SetProjectMemberRequest, _project_service_pb2.SetProjectMemberResponse]  # type: ignore[assignment]
     """Gives a user a role, or another one. For maintainers of the project and operators."""
     RemoveProjectMember: _aio.UnaryUnaryMultiCallable[_project_service_pb2.RemoveProjectMemberRequest, _project_service_pb2.RemoveProjectMemberResponse]  # type: ignore[assignment]
@@ -86,6 +90,14 @@ class ProjectServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_project_service_pb2.GetProjectResponse, _abc.Awaitable[_project_service_pb2.GetProjectResponse]]:
         """A project with its members. Not found for who is none of them."""
+
+    @_abc_1.abstractmethod
+    def UpdateProject(
+        self,
+        request: _project_service_pb2.UpdateProjectRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_project_service_pb2.UpdateProjectResponse, _abc.Awaitable[_project_service_pb2.UpdateProjectResponse]]:
+        """Renames a project, shares it, or sets its limits. Limits and sharing are for operators, the rest for its maintainers too."""
 
     @_abc_1.abstractmethod
     def SetProjectMember(

@@ -201,6 +201,14 @@ CREATE TABLE pool_demands (
     CONSTRAINT pool_demands_pkey PRIMARY KEY (pool)
 );
 
+CREATE TABLE project_costs (
+    project_id bigint NOT NULL,
+    month date NOT NULL,
+    cost double precision NOT NULL,
+    CONSTRAINT project_costs_pkey PRIMARY KEY (project_id, month),
+    CONSTRAINT project_costs_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(project_id)
+);
+
 CREATE TABLE project_members (
     project_id bigint NOT NULL,
     username text NOT NULL,
@@ -222,6 +230,9 @@ CREATE TABLE projects (
     created_by text NOT NULL,
     created_at timestamp with time zone NOT NULL,
     request_id uuid,
+    max_open_runs integer,
+    max_cost double precision,
+    max_cost_per_month double precision,
     CONSTRAINT projects_name_key UNIQUE (name),
     CONSTRAINT projects_pkey PRIMARY KEY (project_id),
     CONSTRAINT projects_request_id_key UNIQUE (request_id)
@@ -349,6 +360,7 @@ CREATE TABLE runs (
     environment jsonb NOT NULL,
     price jsonb,
     final_counts jsonb,
+    counted_cost double precision DEFAULT 0 NOT NULL,
     batch_id text,
     has_unwritten_files boolean DEFAULT false NOT NULL,
     is_closing boolean DEFAULT false NOT NULL,
@@ -377,6 +389,7 @@ CREATE INDEX runs_newest_of_state ON runs USING btree (state, created_at DESC, r
 CREATE INDEX runs_newest_of_suites ON runs USING btree (created_at DESC, run_id DESC) WHERE (dataset_id IS NULL);
 CREATE INDEX runs_newest_tagged ON runs USING btree (created_at DESC, run_id DESC) WHERE (tags <> '{}'::text[]);
 CREATE INDEX runs_of_user_suite ON runs USING btree (benchmark, suite_version) WHERE (suite_version IS NOT NULL);
+CREATE INDEX runs_open_of_project ON runs USING btree (project_id) WHERE ((NOT is_closed) AND (project_id >= '9000000000000000'::bigint));
 CREATE INDEX runs_paused ON runs USING btree (queued_at DESC, run_id DESC) WHERE (state = 'paused'::text);
 CREATE INDEX runs_pending ON runs USING btree (priority, queued_at, run_id) WHERE (state = 'pending'::text);
 CREATE INDEX runs_pending_of_user ON runs USING btree (username) WHERE (state = 'pending'::text);
@@ -651,6 +664,21 @@ CREATE VIEW file_rows WITH (security_invoker='true') AS
     files.project_id
    FROM (files
      LEFT JOIN dataset_contents USING (digest, format));
+
+CREATE VIEW project_rows WITH (security_invoker='true') AS
+ SELECT project_id,
+    name,
+    note,
+    created_by,
+    created_at,
+    max_open_runs,
+    max_cost,
+    max_cost_per_month,
+    request_id,
+    (EXISTS ( SELECT
+           FROM project_members
+          WHERE ((project_members.project_id = projects.project_id) AND (project_members.username = '*'::text) AND (project_members.role IS NOT NULL)))) AS is_shared
+   FROM projects;
 
 CREATE TRIGGER audit_records_stay BEFORE DELETE OR UPDATE ON audit_records FOR EACH ROW EXECUTE FUNCTION refuse_audit_edit();
 

@@ -164,7 +164,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         workers=workers,
         streams=streams,
         audit=make_audit(settings, connections),
-        keys=make_keys(settings, connections),
+        keys=make_keys(settings, connections, project_uses=runs.project_uses),
         runs=runs,
         dispatch=make_dispatch(
             settings,

@@ -52,6 +52,7 @@ METHODS: Mapping[str, Permission] = {
     "CreateProject": Permission.OPERATOR,
     "ListProjects": _READ,
     "GetProject": _READ,
+    "UpdateProject": _OWNER,
     "SetProjectMember": _OWNER,
     "RemoveProjectMember": _OWNER,
     # Keys.

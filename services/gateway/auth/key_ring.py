@@ -3,12 +3,12 @@
 import asyncio
 import hmac
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from proctor.v1 import access_service_pb2 as access_pb2
-from proctor.values.names.user import Caller, Role
+from proctor.values.names.user import OTHER_USERS, Caller, Role
 from services.common.api_keys import Pepper, id_of_key
 from services.common.clock import Clock
 from services.gateway.http.errors import KeysOutdated, KeyUnknown
@@ -62,12 +62,19 @@ class KeyRing:
         return self._used_by(key_id, key) if key else None
 
     def projects_of(self, user: str) -> tuple[tuple[int, Role], ...]:
-        """The declared projects of a user, with roles. Raises `KeysOutdated` where there are any."""
-        roles = self._roles.get(user)
+        """The declared projects that a user sees, with roles. Raises `KeysOutdated` where there are any.
+
+        Those that are shared have everybody as a viewer.
+        """
+        roles = self._roles_of(user)
         if not roles:
             return ()
         self._check_age()
         return tuple(sorted(roles.items()))
+
+    def _roles_of(self, user: str) -> Mapping[int, Role]:
+        own, shared = self._roles.get(user, {}), self._roles.get(OTHER_USERS, {})
+        return {**shared, **own} if shared else own
 
     def is_ended(self, session_id: str) -> bool:
         return session_id in self._ended
@@ -151,9 +158,10 @@ class KeyRing:
 
         Raises `KeyUnknown` then.
         """
-        proofs = [_user(caller.name), *filter(None, (caller.key_id, caller.session_id))]
+        # A project that is shared no more ends what everybody has open: it may be of that project.
+        proofs = [_user(caller.name), _user(OTHER_USERS), *filter(None, (caller.key_id, caller.session_id))]
         key = self._keys.get(caller.key_id)
-        roles = self._roles.get(caller.name, {})
+        roles = self._roles_of(caller.name)
         has_lost_role = any(roles.get(project_id) is not role for project_id, role in caller.projects)
         # It may have ended since the caller was found, which waits for the scheduler's count of requests.
         if (caller.key_id and key is None) or self.is_ended(caller.session_id) or has_lost_role:

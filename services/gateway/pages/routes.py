@@ -27,7 +27,7 @@ from services.gateway.pages.runs import export as run_files
 from services.gateway.pages.runs import labels as run_labels
 from services.gateway.pages.runs import moved
 from services.gateway.pages.runs import routes as runs
-from services.gateway.pages.settings import api_keys
+from services.gateway.pages.settings import api_keys, projects
 from services.gateway.pages.settings import routes as settings
 from services.gateway.pages.suites import routes as suites
 
@@ -64,5 +64,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     queue.router,
     settings.router,
     api_keys.router,
+    projects.router,
     audit.router,
 )

@@ -10,7 +10,11 @@ CREATE TABLE projects (
     created_by text NOT NULL,
     created_at timestamptz NOT NULL,
     -- Derived from the user and the request id.
-    request_id uuid UNIQUE
+    request_id uuid UNIQUE,
+    -- Null: no limit.
+    max_open_runs integer,
+    max_cost double precision,
+    max_cost_per_month double precision
 );
 
 -- Whether the caller, or the service in its own work, sees what a project has. Sessions have the setting (`RowScope`); without
@@ -48,6 +52,23 @@ CREATE TABLE project_members (
 );
 
 CREATE INDEX project_members_of_user ON project_members (username);
+
+-- The columns from which a project is read. It is shared where everybody, `*`, is a member of it.
+CREATE VIEW project_rows WITH (security_invoker) AS
+SELECT project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, request_id,
+       EXISTS (
+           SELECT FROM project_members
+           WHERE project_members.project_id = projects.project_id AND username = '*' AND role IS NOT NULL
+       ) AS is_shared
+FROM projects;
+
+-- What the runs of a declared project have cost that were closed in a month of UTC. Deleted runs stay in it.
+CREATE TABLE project_costs (
+    project_id bigint NOT NULL REFERENCES projects,
+    month date NOT NULL,
+    cost double precision NOT NULL,
+    PRIMARY KEY (project_id, month)
+);
 
 -- == leadership ==
 
@@ -318,6 +339,8 @@ CREATE TABLE runs (
     price jsonb,
     -- What results had counted when the run was closed.
     final_counts jsonb,
+    -- What of its cost is in project_costs: a run that is retried is closed again.
+    counted_cost double precision NOT NULL DEFAULT 0,
     -- The batch that the run was made for: such a run is not retried, since the files of a batch are written once. Here, so that
     -- no statement about runs reads the tables of batches.
     batch_id text,
@@ -359,6 +382,7 @@ CREATE INDEX runs_unclosed ON runs (run_id)
     WHERE state IN ('completed', 'failed', 'cancelled') AND NOT is_closed;
 CREATE INDEX runs_to_judge ON runs (finished_at) WHERE has_judges_to_order AND state = 'completed' AND is_closed;
 CREATE INDEX runs_history ON runs (benchmark, model, finished_at DESC) WHERE state = 'completed';
+CREATE INDEX runs_open_of_project ON runs (project_id) WHERE NOT is_closed AND project_id >= 9000000000000000;
 CREATE INDEX runs_expiring ON runs (expires_at)
     WHERE expires_at IS NOT NULL AND state IN ('pending', 'running', 'paused');
 -- Data sets that must be kept: planning reads them.

@@ -7,5 +7,13 @@ class ProjectNameTaken(DomainError, kind=ErrorKind.CONFLICT, reason="PROJECT_NAM
     """Another project has the name {name}; choose another one."""
 
 
+class ProjectFull(DomainError, kind=ErrorKind.EXHAUSTED, reason="PROJECT_FULL"):
+    """Project {name} may have {limit} open runs, and has as many. Wait until one has ended."""
+
+
+class ProjectBudgetUsed(DomainError, kind=ErrorKind.CONFLICT, reason="PROJECT_BUDGET_USED"):
+    """Project {name} has {left} left of {budget} {period}: {cost} spent, {reserved} set aside. {advice}"""
+
+
 class TooManyProjects(DomainError, kind=ErrorKind.CONFLICT, reason="TOO_MANY_PROJECTS"):
     """There are {limit} {things} already, and gateways follow no more."""

@@ -13,19 +13,22 @@ from proctor.values.names.user import Caller, Role
 from proctor.wire.convert import Codec
 from proctor.wire.enums import number_of
 from services.common.checked_fields import checked_choice, checked_text
+from services.common.clock import Clock
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.page_tokens import read_page_token, write_page_token
 from services.common.requests.request_fields import checked_page_size, checked_request_id
 from services.scheduler.projects.manage_projects import ManageProjects
-from services.scheduler.projects.ports import ProjectStore
-from services.scheduler.projects.project import Member, Project
+from services.scheduler.projects.ports import ProjectStore, ProjectUses
+from services.scheduler.projects.project import Member, Project, ProjectChanges, ProjectUse
 
 SERVICE_NAME = project_service_pb2.DESCRIPTOR.services_by_name["ProjectService"].full_name
 _LIST = "projects"
 _DEFAULT_PAGE_SIZE = 100
 _PROJECT = Codec(Project, project_pb2.Project, unpaired={"role"})
 _MEMBER = Codec(Member, project_pb2.ProjectMember)
+_USE = Codec(ProjectUse, project_pb2.ProjectUse)
+_CHANGES = Codec(ProjectChanges, project_service_pb2.UpdateProjectRequest, unpaired={"project_id"})
 
 
 def _shown(project: Project, caller: Caller) -> project_pb2.Project:
@@ -44,6 +47,8 @@ def _caller(context: RpcContext) -> Caller:
 class GrpcProjectApi(project_grpc.ProjectServiceServicer):
     manage: ManageProjects
     projects: ProjectStore
+    uses: ProjectUses
+    clock: Clock
 
     def register(self, server: grpc.aio.Server) -> None:
         project_grpc.add_ProjectServiceServicer_to_server(self, server)
@@ -70,11 +75,21 @@ class GrpcProjectApi(project_grpc.ProjectServiceServicer):
     async def GetProject(
         self, request: project_service_pb2.GetProjectRequest, context: RpcContext
     ) -> project_service_pb2.GetProjectResponse:
-        project = await self.projects.get(request.project_id)
-        members = await self.projects.members(request.project_id)
+        project = await self.projects.get(request.project_id, checked_text("name", request.name))
+        members = await self.projects.members(project.project_id)
+        use = await self.uses.use(project.project_id, self.clock.now())
         return project_service_pb2.GetProjectResponse(
-            project=_shown(project, _caller(context)), members=[_MEMBER.to_proto(each) for each in members]
+            project=_shown(project, _caller(context)),
+            members=[_MEMBER.to_proto(each) for each in members],
+            use=_USE.to_proto(use),
         )
+
+    async def UpdateProject(
+        self, request: project_service_pb2.UpdateProjectRequest, context: RpcContext
+    ) -> project_service_pb2.UpdateProjectResponse:
+        caller = _caller(context)
+        project = await self.manage.update(request.project_id, _CHANGES.from_proto(request), caller)
+        return project_service_pb2.UpdateProjectResponse(project=_shown(project, caller))
 
     async def SetProjectMember(
         self, request: project_service_pb2.SetProjectMemberRequest, context: RpcContext

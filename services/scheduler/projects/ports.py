@@ -1,12 +1,13 @@
 """The port by which projects are stored."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
 from proctor.values.names.user import Role
 from services.scheduler.audit.audit_record import Author
-from services.scheduler.projects.project import Member, Project, ProjectPage
+from services.scheduler.projects.project import Member, Project, ProjectChanges, ProjectPage, ProjectUse
 
 
 class ProjectStore(Protocol):
@@ -19,8 +20,12 @@ class ProjectStore(Protocol):
         """
         ...
 
-    async def get(self, project_id: int) -> Project:
-        """Raises `ProjectNotFound`."""
+    async def update(self, project_id: int, changes: ProjectChanges, author: Author) -> Project:
+        """Raises `ProjectNotFound`, `ProjectNameTaken` or `TooManyProjects`."""
+        ...
+
+    async def get(self, project_id: int, name: str = "") -> Project:
+        """By its number, or by its name. Raises `ProjectNotFound`."""
         ...
 
     async def page(self, size: int, after: str) -> ProjectPage:
@@ -32,3 +37,9 @@ class ProjectStore(Protocol):
     async def set_member(self, project_id: int, user: str, role: Role | None, author: Author) -> None:
         """None takes the role away. Changes nothing where the user has it. Raises `TooManyProjects`."""
         ...
+
+
+class ProjectUses(Protocol):
+    """What projects use of their limits, as the topic of runs counts it."""
+
+    async def use(self, project_id: int, now: datetime) -> ProjectUse: ...

@@ -5,13 +5,13 @@ from uuid import UUID
 
 import asyncpg
 
-from proctor.values.names.user import Role
+from proctor.values.names.user import OTHER_USERS, Role
 from services.common.errors import ProjectNotFound, RowsNotGuarded
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
 from services.scheduler.audit.postgres import record_change
 from services.scheduler.projects.errors import ProjectNameTaken, TooManyProjects
-from services.scheduler.projects.project import Member, Project, ProjectPage
+from services.scheduler.projects.project import LIMITS, Member, Project, ProjectChanges, ProjectPage
 
 MAX_PROJECTS = 10_000
 # Every replica of the gateway holds them: some 5 MB.
@@ -46,14 +46,36 @@ class PostgresProjects:
                 raise ProjectNameTaken(name=name)
             if await transaction.fetchval("count_projects") > MAX_PROJECTS:
                 raise TooManyProjects(limit=MAX_PROJECTS, things="projects")
-            project = Project(**row)
+            project = await _read(transaction, row["project_id"])
             await record_change(transaction, _change(author, Action.CREATE, project.project_id, name))
             return project
 
         return await self._session.run(add)
 
-    async def get(self, project_id: int) -> Project:
-        row = await self._session.fetchrow("find_project", project_id=project_id)
+    async def update(self, project_id: int, changes: ProjectChanges, author: Author) -> Project:
+        async def update(transaction: PostgresTransaction) -> Project:
+            values = {name: getattr(changes, name) for name in ("name", "note", *LIMITS)}
+            found = await transaction.fetchval(
+                "update_project", project_id=project_id, reset=list(changes.reset), **values
+            )
+            if found is None:
+                raise ProjectNotFound
+            if changes.is_shared is not None:
+                role = Role.VIEWER if changes.is_shared else None
+                await _set_member(transaction, project_id, OTHER_USERS, role, author)
+            changed = {name: value for name, value in values.items() if value is not None}
+            words = ", ".join([*(f"{name}: {value}" for name, value in changed.items()), *changes.reset])
+            if words:
+                await record_change(transaction, _change(author, Action.SET, project_id, words[:1024]))
+            return await _read(transaction, project_id)
+
+        try:
+            return await self._session.run(update)
+        except asyncpg.UniqueViolationError as error:
+            raise ProjectNameTaken(name=changes.name or "") from error
+
+    async def get(self, project_id: int, name: str = "") -> Project:
+        row = await self._session.fetchrow("find_project", project_id=project_id, name=name)
         if row is None:
             raise ProjectNotFound
         return Project(**row)
@@ -70,21 +92,7 @@ class PostgresProjects:
 
     async def set_member(self, project_id: int, user: str, role: Role | None, author: Author) -> None:
         async def change(transaction: PostgresTransaction) -> None:
-            version = await transaction.fetchval("take_access_version")
-            is_changed = await transaction.fetchval(
-                "set_member",
-                project_id=project_id,
-                username=user,
-                role=role,
-                changed_by=author.user,
-                changed_at=author.at,
-                version=version,
-            )
-            if not is_changed:
-                return
-            await _check_counts(transaction, user)
-            action, detail = (Action.SET, f"{user}: {role}") if role else (Action.REMOVE, user)
-            await record_change(transaction, _change(author, action, project_id, detail))
+            await _set_member(transaction, project_id, user, role, author)
 
         await self._session.run(change)
 
@@ -97,6 +105,32 @@ async def check_guarded(session: PostgresSession) -> None:
     role = await session.fetchval("find_unguarded_role")
     if role is not None:
         raise RowsNotGuarded(role=role)
+
+
+async def _read(transaction: PostgresTransaction, project_id: int) -> Project:
+    row = await transaction.fetchrow("find_project", project_id=project_id, name="")
+    assert row
+    return Project(**row)
+
+
+async def _set_member(
+    transaction: PostgresTransaction, project_id: int, user: str, role: Role | None, author: Author
+) -> None:
+    version = await transaction.fetchval("take_access_version")
+    is_changed = await transaction.fetchval(
+        "set_member",
+        project_id=project_id,
+        username=user,
+        role=role,
+        changed_by=author.user,
+        changed_at=author.at,
+        version=version,
+    )
+    if not is_changed:
+        return
+    await _check_counts(transaction, user)
+    action, detail = (Action.SET, f"{user}: {role}") if role else (Action.REMOVE, user)
+    await record_change(transaction, _change(author, action, project_id, detail))
 
 
 async def _check_counts(transaction: PostgresTransaction, user: str) -> None:

@@ -8,23 +8,51 @@ SELECT current_user::text WHERE NOT row_security_active('projects');
 SELECT current_user::text WHERE NOT row_security_active('projects') AND EXISTS (SELECT FROM projects);
 
 -- name: find_requested_project: Return the project that a request has made
-SELECT project_id, name, note, created_by, created_at FROM projects WHERE request_id = :request_id;
+SELECT project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, is_shared
+FROM project_rows
+WHERE request_id = :request_id;
 
 -- name: add_project: Store a project unless its name is taken
 INSERT INTO projects (name, note, created_by, created_at, request_id)
 VALUES (:name, :note, :created_by, :created_at, :request_id)
 ON CONFLICT (name) DO NOTHING
-RETURNING project_id, name, note, created_by, created_at;
+RETURNING project_id;
+
+-- name: update_project: Set what is given of a project, and take away the limits that are named
+UPDATE projects
+SET name = coalesce(:name, name), note = coalesce(:note, note),
+    max_open_runs = coalesce(:max_open_runs, CASE WHEN 'max_open_runs' <> ALL (:reset) THEN max_open_runs END),
+    max_cost = coalesce(:max_cost, CASE WHEN 'max_cost' <> ALL (:reset) THEN max_cost END),
+    max_cost_per_month = coalesce(
+        :max_cost_per_month, CASE WHEN 'max_cost_per_month' <> ALL (:reset) THEN max_cost_per_month END
+    )
+WHERE project_id = :project_id
+RETURNING project_id;
+
+-- name: lock_project_limits: Return the limits of a project, and let one transaction after the other order in it
+SELECT name, max_open_runs, max_cost, max_cost_per_month
+FROM projects
+WHERE project_id = :project_id
+FOR NO KEY UPDATE;
+
+-- name: read_project_costs: Return what closed runs of a project have cost, in all and in a month
+SELECT
+    coalesce(sum(cost), 0) AS cost,
+    coalesce(sum(cost) FILTER (WHERE month = date_trunc('month', :now::timestamptz AT TIME ZONE 'UTC')), 0) AS cost_this_month
+FROM project_costs
+WHERE project_id = :project_id;
 
 -- name: count_projects: Count all projects
 SELECT count(*) FROM projects;
 
--- name: find_project: Return a project
-SELECT project_id, name, note, created_by, created_at FROM projects WHERE project_id = :project_id;
+-- name: find_project: Return a project by its number, or by its name
+SELECT project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, is_shared
+FROM project_rows
+WHERE project_id = :project_id OR name = :name;
 
 -- name: list_projects: Return projects by name
-SELECT project_id, name, note, created_by, created_at
-FROM projects
+SELECT project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, is_shared
+FROM project_rows
 WHERE name > :after_name
 ORDER BY name
 LIMIT :limit;
@@ -32,7 +60,8 @@ LIMIT :limit;
 -- name: list_members: Return the members of a project by name
 SELECT username, role, changed_by, changed_at
 FROM project_members
-WHERE project_id = :project_id AND role IS NOT NULL
+-- `*` is everybody: the project is shared.
+WHERE project_id = :project_id AND role IS NOT NULL AND username <> '*'
 ORDER BY username
 LIMIT :limit;
 

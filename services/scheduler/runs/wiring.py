@@ -27,6 +27,7 @@ from services.scheduler.runs.lifecycle.label_run import LabelRun
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.runs.lifecycle.ports import ArtifactDeletion, RecordDeletion
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.runs.lifecycle.project_limits import PostgresProjectUses
 from services.scheduler.runs.lifecycle.submit_run import SubmitRun
 from services.scheduler.runs.reads.count_runs import CountRuns
 from services.scheduler.runs.reads.estimate_run import EstimateRun
@@ -55,6 +56,7 @@ class RunParts:
     delete: DeleteRun
     reads: RunReads
     report_queue: ReportQueue
+    project_uses: PostgresProjectUses
     apis: Mapping[str, Registration]
 
 
@@ -106,6 +108,7 @@ def make_runs(
         delete=delete,
         reads=reads,
         report_queue=ReportQueue(depths=PostgresQueue(session=session), limits=limits, clock=clock),
+        project_uses=PostgresProjectUses(session=session),
         apis={SERVICE_NAME: api.register, **dict.fromkeys(QUEUE_SERVICE_NAMES, queue_api.register)},
     )
 

@@ -304,11 +304,80 @@ async def test_the_command_line_declares_projects_and_shows_members(site: Site) 
         return "other plans" in (await proctor_with(line("ann"), "projects list")).out
 
     await eventually(is_listed, "the gateway knows the member", 30)
-    shown = await proctor_with(line("ann"), f"projects show {number[1]}")
+    limits = "--max-open-runs 3 --max-cost 50"
+    changed = await proctor_with(line("olga"), f"projects update 'other plans' {limits}")
+    assert "Project other plans is changed" in changed.out, changed
+    renamed = await proctor_with(line("ann"), "projects update 'other plans' --name 'new plans' --note now")
+    assert "Project new plans is changed" in renamed.out, renamed
+    shown = await proctor_with(line("ann"), "projects show 'new plans'")
     assert "maintainer" in shown.out
+    assert "Open runs: 0 of at most 3" in shown.out
+    assert "Cost: 0 of at most 50, this month 0" in shown.out
+    refused = await proctor_with(line("ann"), "projects update 'new plans' --max-cost 0")
+    assert refused.code != 0
     assert "other plans" not in (await proctor_with(line("bob"), "projects list")).out
     refused = await proctor_with(line("ann"), "projects create more")
     assert refused.code != 0
+
+
+async def test_a_shared_project_is_read_by_everybody_and_changed_by_its_members(site: Site) -> None:
+    path, run = f"{PROJECTS}/{site.project_id}", f"{API}/results/{site.ids['job_id']}"
+    assert (await site.call("ann", "PATCH", path, json={"is_shared": True})).status == 404
+    assert (await site.call("olga", "PATCH", path, json={"is_shared": True})).body["is_shared"]
+
+    async def is_read() -> bool:
+        return (await site.call("bob", "GET", run)).status == 200
+
+    await eventually(is_read, "bob reads a run of the shared project", 10)
+    listed = (await site.call("bob", "GET", PROJECTS)).body["projects"]
+    assert [(each["name"], each["role"]) for each in listed] == [(NAME, "viewer")]
+    order = {"project_id": site.project_id, "suite": SUITE, "config": {"provider": "openai", "model": "fake"}}
+    assert (await site.call("bob", "POST", f"{API}/run", json=order)).status == 404
+    assert (await site.call("bob", "DELETE", f"/admin/benchmarks/{site.ids['benchmark_id']}")).status == 404
+    # Its members keep their own roles.
+    assert (await site.call("ann", "GET", path)).body["role"] == "runner"
+    assert (await site.call("olga", "PATCH", path, json={"is_shared": False})).status == 200
+
+    async def is_hidden() -> bool:
+        return (await site.call("bob", "GET", run)).status == 404
+
+    await eventually(is_hidden, "it is hidden again", 10)
+
+
+async def test_pages_show_projects_and_offer_what_the_role_allows(site: Site) -> None:
+    page = f"/settings/projects/{site.project_id}"
+    status, listed = await site.text("ann", "GET", "/settings/projects")
+    assert (status, f'href="{page}"' in listed, "Declare the project" in listed) == (200, True, False)
+    assert NAME not in (await site.text("bob", "GET", "/settings/projects"))[1]
+    _, of_ann = await site.text("ann", "GET", page)
+    assert (">vic<" in of_ann, "Give the role" in of_ann, "Change the project" in of_ann) == (
+        True,
+        False,
+        False,
+    )
+    _, of_olga = await site.text("olga", "GET", page)
+    assert "Budget a month" in of_olga
+
+    own = {"Origin": f"http://{site.stack.stack.gateway_http}"}
+
+    async def post(by: str, path: str, **form: str) -> tuple[int, str]:
+        return await site.text(by, "POST", page + path, data=form, headers=own)
+
+    assert (await post("olga", "/members", user="mia", role="maintainer"))[0] == 303
+    assert (await post("ann", "/members", user="bob"))[0] == 404
+    assert "Remove the member" in (await site.text("olga", "GET", f"{page}?ask=mia"))[1]
+    limits = {"has_limits": "yes", "max_open_runs": "", "max_cost": "12.5", "max_cost_per_month": ""}
+    assert (await post("olga", "", name=NAME, note="kept", **limits))[0] == 303
+    _, changed = await site.text("ann", "GET", page)
+    assert "of at most 12.5" in changed
+    status, refused = await post("olga", "", name=NAME, max_cost="-1", note="another")
+    assert (status, "More than 0." in refused, 'value="another"' in refused) == (422, True, True)
+    assert (await post("olga", "", **{**limits, "max_cost": ""}))[0] == 303
+    assert "of at most" not in (await site.text("ann", "GET", page))[1]
+    assert (await post("olga", "/members/remove?user=mia"))[0] == 303
+    assert ">mia<" not in (await site.text("ann", "GET", page))[1]
+    status, made = await site.text("olga", "POST", "/settings/projects", data={"name": NAME}, headers=own)
+    assert (status, "Another project has the name" in made) == (422, True)
 
 
 async def test_commands_order_in_the_project_of_the_environment(site: Site) -> None:

@@ -63,7 +63,7 @@ class Site:
 
     async def text(self, user: str, method: str, path: str, **more: Any) -> tuple[int, str]:
         url = f"http://{self.stack.stack.gateway_http}{path}"
-        headers = {"Authorization": f"Bearer {KEYS[user]}"}
+        headers = {"Authorization": f"Bearer {KEYS[user]}", **more.pop("headers", {})}
         async with (
             aiohttp.ClientSession(headers=headers) as session,
             session.request(method, url, allow_redirects=False, **more) as response,

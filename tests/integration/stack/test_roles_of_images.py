@@ -36,9 +36,7 @@ async def postgres() -> AsyncIterator[RunningServer]:
     async with postgres_server() as running:
         connection = await asyncpg.connect(running.address)
         for service in SERVICES:
-            await connection.execute(
-                f"DROP OWNED BY proctor_{service} CASCADE; DROP ROLE proctor_{service}"
-            )
+            await connection.execute(f"DROP OWNED BY proctor_{service} CASCADE; DROP ROLE proctor_{service}")
         await connection.close()
         yield running
 

@@ -21,6 +21,9 @@ ProjectId = Annotated[int, Path(ge=0, lt=2**63, description="The number of a dec
 PageSize = Annotated[int, Query(ge=1, le=500)]
 UserName = Annotated[Text, Query(max_length=MAX_USER_CHARACTERS, description="The member")]
 
+# Limits that null takes away.
+LIMITS = ("max_open_runs", "max_cost", "max_cost_per_month")
+
 router = APIRouter(prefix=PROJECTS, tags=["projects"])
 
 
@@ -31,6 +34,22 @@ class ProjectShown(BaseModel):
     created_by: str
     created_at: datetime
     role: str = Field(description="What the caller may do in it: viewer, runner, maintainer or operator")
+
+    max_open_runs: int | None = Field(description="Runs that may be open at once; null: no limit of its own")
+    max_cost: float | None = Field(description="What its runs may cost in all; null: no limit")
+    max_cost_per_month: float | None = Field(
+        description="What runs that end in one month of UTC may cost; null: no limit"
+    )
+    is_shared: bool = Field(description="Whether every user may read what is in it")
+
+
+class ProjectUseShown(BaseModel):
+    """Costs are in the currency of the prices; models without a price cost nothing."""
+
+    open_runs: int
+    cost: float = Field(description="What its closed runs have cost, deleted ones too")
+    cost_this_month: float = Field(description="What of that was closed in this month of UTC")
+    reserved: float = Field(description="What its open runs may still cost")
 
 
 class ProjectPage(BaseModel):
@@ -47,11 +66,31 @@ class ProjectMember(BaseModel):
 
 class ProjectDetail(ProjectShown):
     members: list[ProjectMember] = Field(description="By name; at most 1000")
+    use: ProjectUseShown = Field(description="What it uses of its limits")
 
 
 class ProjectOrder(RequestBody):
     name: Annotated[Text, Field(max_length=MAX_PROJECT_CHARACTERS, description="Unique, not digits alone")]
     note: Annotated[Text, Field(max_length=200, description="What it is for")] = ""
+
+
+class ProjectPatch(RequestBody):
+    """Absent fields stay unchanged; null takes a limit away. Limits and sharing are for operators."""
+
+    name: Annotated[Text, Field(max_length=MAX_PROJECT_CHARACTERS)] | None = None
+    note: Annotated[Text, Field(max_length=200)] | None = None
+    max_open_runs: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    max_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    max_cost_per_month: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    is_shared: bool | None = None
+
+    def to_proto(self, project_id: int) -> project_service_pb2.UpdateProjectRequest:
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        return project_service_pb2.UpdateProjectRequest(
+            project_id=project_id,
+            reset=[name for name in LIMITS if name in given and given[name] is None],
+            **{name: value for name, value in given.items() if value is not None},
+        )
 
 
 class MemberOrder(RequestBody):
@@ -84,8 +123,21 @@ async def create_project(
 async def get_project(scheduler: SchedulerCalls, project_id: ProjectId) -> ProjectDetail:
     found = await scheduler.projects.GetProject(project_service_pb2.GetProjectRequest(project_id=project_id))
     return ProjectDetail(
-        **project_shown(found.project).model_dump(), members=[member_shown(each) for each in found.members]
+        **project_shown(found.project).model_dump(),
+        members=[member_shown(each) for each in found.members],
+        use=present(ProjectUseShown, found.use),
     )
+
+
+@router.patch(
+    "/{project_id}",
+    responses=problems(403, 404, 409, 422, 503),
+    summary="Rename a project, share it, or set its limits",
+)
+async def update_project(
+    scheduler: SchedulerCalls, project_id: ProjectId, changes: ProjectPatch
+) -> ProjectShown:
+    return project_shown((await scheduler.projects.UpdateProject(changes.to_proto(project_id))).project)
 
 
 @router.put(

@@ -23,7 +23,7 @@ class RunStore(Protocol):
         call with this id.
 
         Raises `RequestIdTaken` if that call ordered something else; `QueueFull` or `PriorityNotAllowed`
-        by the limits of this moment.
+        by the limits of this moment, `ProjectFull` or `ProjectBudgetUsed` by those of its project.
         """
         ...
 

@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 import asyncpg
 
 from proctor.values.comparison import Decision
+from proctor.values.names.project import is_declared
 from proctor.values.run import RunCounts, RunId, RunState
 from services.common.checked_fields import refuse
 from services.common.errors import RunNotFound
@@ -17,9 +18,10 @@ from services.common.traces import current_trace
 from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
 from services.scheduler.audit.postgres import record_change
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.leadership.postgres import write_as_leader
+from services.scheduler.leadership.postgres import run_as_leader, write_as_leader
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.limits.queue_limits import QueueLimits
+from services.scheduler.runs.lifecycle.cost_limit import cost_of
 from services.scheduler.runs.lifecycle.errors import (
     BatchFilesUnwritten,
     PriorityNotAllowed,
@@ -37,6 +39,7 @@ from services.scheduler.runs.lifecycle.postgres_rows import (
     task_from_row,
     to_json,
 )
+from services.scheduler.runs.lifecycle.project_limits import within_project
 from services.scheduler.runs.lifecycle.run import (
     CLOSING,
     PlannedTask,
@@ -78,7 +81,10 @@ class PostgresRuns:
             raise UnknownSuite(suite=run.suite_name, supported=others) from error
 
     async def add_in(self, transaction: PostgresTransaction, run: Run, request_id: str) -> Run:
-        """Adds the run in a transaction that stores more than the run."""
+        """Adds the run in a transaction that stores more than the run.
+
+        Returns the given run. The stored one has a max_cost where the budget of its project sets one.
+        """
         # Request ids are unique per user only.
         request = uuid5(UUID(request_id), run.user) if request_id else None
         # Before looking for an earlier call: two calls at once would both find none and both be stored.
@@ -89,9 +95,10 @@ class PostgresRuns:
         limits = await self._limits.locked_limits(transaction)
         _check_priority(run, limits)
         await _check_queue(transaction, run.user, limits.max_pending_runs_per_user)
+        admitted = await within_project(transaction, run, run.created_at)
         # Last, so that the row of a data set which many runs use is locked for a short time only.
         await _lock_dataset(transaction, run.order.dataset_id)
-        await transaction.execute("add_run", **row_values(run, request))
+        await transaction.execute("add_run", **row_values(admitted, request))
         author = Author(run.user, run.created_at)
         order = run.order
         submitted = Change(author, Action.SUBMIT, ObjectKind.RUN, run.run_id, order.model, order.project_id)
@@ -216,6 +223,8 @@ class PostgresRuns:
             if made.action is Action.RETRY:
                 await _check_queue(transaction, user, limits.max_pending_runs_per_user, own=1)
             run = await _get(transaction, run_id)
+            if made.action is Action.RETRY:
+                await within_project(transaction, run, made.author.at)
             allowed = run.limited_to(limits.highest_priority(user))
             if allowed != run:
                 await transaction.execute(
@@ -256,7 +265,9 @@ def _found(run_id: RunId, row: asyncpg.Record | None) -> Run:
 
 
 def _same_order(found: Run, wanted: Run, request_id: str) -> Run:
-    if found.order != wanted.order:
+    # A budget may have set one.
+    known = found.order if wanted.order.max_cost is not None else replace(found.order, max_cost=None)
+    if known != wanted.order:
         dataset_id = found.order.dataset_id
         raise RequestIdTaken(request_id=request_id, run_id=found.run_id, dataset_id=dataset_id)
     return found
@@ -360,31 +371,35 @@ class PostgresLedRuns:
         )
 
     async def finish(self, token: FencingToken, run: Run, finish: RunFinish) -> bool:
-        return await write_as_leader(
-            self._session,
+        return await self._close(
             token,
             "finish_run",
-            run_id=run.run_id,
-            epoch=run.epoch,
+            run,
+            finish.counts,
             state=finish.state,
             states_before=states_before(finish.state),
             finished_at=finish.now,
             error_reason=finish.error.reason if finish.error else None,
             error_message=finish.error.message if finish.error else None,
-            **_counts_values(finish.counts),
         )
 
     async def mark_closed(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None:
-        await write_as_leader(
-            self._session,
-            token,
-            "close_run",
-            run_id=run.run_id,
-            epoch=run.epoch,
-            **_counts_values(counts),
-        )
+        await self._close(token, "close_run", run, counts)
 
+    async def _close(
+        self, token: FencingToken, query: str, run: Run, counts: RunCounts | None, **values: object
+    ) -> bool:
+        """Whether the statement, which has the counts of the run, changed it."""
+        named = {"run_id": run.run_id, "epoch": run.epoch}
+        environment = json.dumps(dict(counts.environment) if counts else {})
 
-def _counts_values(counts: RunCounts | None) -> Mapping[str, object]:
-    environment = dict(counts.environment) if counts else {}
-    return {"final_counts": to_json(counts), "environment": json.dumps(environment)}
+        async def close(transaction: PostgresTransaction) -> bool:
+            closed = await transaction.fetchval(
+                query, **named, **values, final_counts=to_json(counts), environment=environment
+            )
+            cost = cost_of(run, counts)
+            if closed and cost is not None and is_declared(run.order.project_id):
+                await transaction.execute("count_cost", **named, cost=cost)
+            return closed is not None
+
+        return await run_as_leader(self._session, token, close)

@@ -176,7 +176,30 @@ RETURNING run_id;
 -- name: close_run: Record that results has closed a run that is finished
 UPDATE runs
 SET is_closed = true, final_counts = :final_counts, environment = environment || :environment
-WHERE run_id = :run_id AND epoch = :epoch AND state IN ('completed', 'failed', 'cancelled');
+WHERE run_id = :run_id AND epoch = :epoch AND state IN ('completed', 'failed', 'cancelled')
+RETURNING run_id;
+
+-- name: count_cost: Count what a closed run of a declared project has cost, beyond what was counted of it before
+WITH counted AS (
+    UPDATE runs
+    SET counted_cost = :cost
+    WHERE run_id = :run_id AND epoch = :epoch AND is_closed AND project_id >= 9000000000000000
+    RETURNING project_id, finished_at, new.counted_cost - old.counted_cost AS cost
+)
+INSERT INTO project_costs AS present (project_id, month, cost)
+SELECT project_id, date_trunc('month', finished_at AT TIME ZONE 'UTC'), cost
+FROM counted
+ON CONFLICT (project_id, month) DO UPDATE SET cost = present.cost + excluded.cost;
+
+-- name: read_open_runs: Return how many runs of a declared project are not closed, and what they may still cost
+SELECT count(*) AS open_runs, coalesce(sum(greatest((ordered ->> 'max_cost')::double precision - counted_cost, 0)), 0) AS reserved
+FROM runs
+-- The condition of an index.
+WHERE project_id = :project_id AND NOT is_closed AND project_id >= 9000000000000000
+    AND run_id IS DISTINCT FROM :leaving_out::uuid;
+
+-- name: read_counted_cost: Return what of the cost of a run is counted already
+SELECT counted_cost FROM runs WHERE run_id = :run_id;
 
 -- name: add_run_trace: Store the trace that a run was ordered in
 INSERT INTO run_traces (run_id, traceparent) VALUES (:run_id, :traceparent);

@@ -135,6 +135,12 @@ class Changes:
         request = project_service_pb2.CreateProjectRequest(name=uuid4().hex)
         return str((await self.calls.projects.CreateProject(request)).project.project_id)
 
+    async def update_project(self) -> str:
+        project_id = await self.create_project()
+        request = project_service_pb2.UpdateProjectRequest(project_id=int(project_id), max_cost=5)
+        await self.calls.projects.UpdateProject(request)
+        return project_id
+
     async def set_project_member(self) -> str:
         project_id = await self.create_project()
         request = project_service_pb2.SetProjectMemberRequest(project_id=int(project_id), user="ann")
@@ -235,6 +241,7 @@ RECORDS: Mapping[str, tuple[Callable[[Changes], Awaitable[str]], str]] = {
     "RotateKey": (Changes.rotate_key, "rotate key"),
     "RevokeKey": (Changes.revoke_key, "revoke key"),
     "CreateProject": (Changes.create_project, "create project"),
+    "UpdateProject": (Changes.update_project, "set project"),
     "SetProjectMember": (Changes.set_project_member, "set project"),
     "RemoveProjectMember": (Changes.remove_project_member, "remove project"),
     "AddSuite": (Changes.add_suite, "add suite"),
