@@ -26,6 +26,7 @@ from services.scheduler.rollouts.artifacts.postgres import STORAGE_QUERIES
 from services.scheduler.rollouts.budgets.postgres import PostgresRolloutUse
 from services.scheduler.rollouts.wiring import RolloutParts, make_artifact_deletion, make_rollouts
 from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
+from services.scheduler.runs.lifecycle.postgres_projects import PostgresProjectUses
 from services.scheduler.runs.wiring import RunParts, make_runs
 from services.scheduler.scaling.wiring import ScalingParts, make_scaling
 from services.scheduler.settings import SchedulerSettings
@@ -164,7 +165,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         workers=workers,
         streams=streams,
         audit=make_audit(settings, connections),
-        keys=make_keys(settings, connections, project_uses=runs.project_uses),
+        keys=make_keys(settings, connections, PostgresProjectUses(session=connections.postgres)),
         runs=runs,
         dispatch=make_dispatch(
             settings,

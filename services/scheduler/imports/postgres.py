@@ -13,8 +13,7 @@ from services.scheduler.audit.postgres import record_change
 from services.scheduler.imports.errors import ImportedElsewhere
 from services.scheduler.imports.ports import EarlierImport
 from services.scheduler.planning.postgres import task_values
-from services.scheduler.runs.lifecycle.postgres import row_values
-from services.scheduler.runs.lifecycle.postgres_rows import to_json
+from services.scheduler.runs.lifecycle.postgres_rows import row_values, to_json
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.suites.errors import UnknownSuite
 

@@ -27,7 +27,6 @@ from services.scheduler.runs.lifecycle.label_run import LabelRun
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
 from services.scheduler.runs.lifecycle.ports import ArtifactDeletion, RecordDeletion
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
-from services.scheduler.runs.lifecycle.project_limits import PostgresProjectUses
 from services.scheduler.runs.lifecycle.submit_run import SubmitRun
 from services.scheduler.runs.reads.count_runs import CountRuns
 from services.scheduler.runs.reads.estimate_run import EstimateRun
@@ -56,7 +55,6 @@ class RunParts:
     delete: DeleteRun
     reads: RunReads
     report_queue: ReportQueue
-    project_uses: PostgresProjectUses
     apis: Mapping[str, Registration]
 
 
@@ -108,7 +106,6 @@ def make_runs(
         delete=delete,
         reads=reads,
         report_queue=ReportQueue(depths=PostgresQueue(session=session), limits=limits, clock=clock),
-        project_uses=PostgresProjectUses(session=session),
         apis={SERVICE_NAME: api.register, **dict.fromkeys(QUEUE_SERVICE_NAMES, queue_api.register)},
     )
 

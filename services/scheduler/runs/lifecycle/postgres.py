@@ -1,7 +1,7 @@
 """Runs in Postgres: as users submit, read, stop and delete them, and as the leader changes them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID, uuid5
@@ -31,15 +31,15 @@ from services.scheduler.runs.lifecycle.errors import (
     RunOfBatch,
     RunStillActive,
 )
+from services.scheduler.runs.lifecycle.postgres_projects import within_project
 from services.scheduler.runs.lifecycle.postgres_rows import (
     labels_from_row,
-    order_to_json,
+    row_values,
     run_from_row,
     run_ids_from_rows,
     task_from_row,
     to_json,
 )
-from services.scheduler.runs.lifecycle.project_limits import within_project
 from services.scheduler.runs.lifecycle.run import (
     CLOSING,
     PlannedTask,
@@ -295,33 +295,6 @@ async def _lock_dataset(transaction: PostgresTransaction, dataset_id: str) -> No
         found = await transaction.fetchval("lock_input_file", file_id=dataset_id)
     if not found:
         raise DatasetNotFound(dataset_id=dataset_id)
-
-
-def row_values(run: Run, request: UUID | None) -> Mapping[str, object]:
-    order = run.order
-    return {
-        "run_id": run.run_id,
-        "request_id": request,
-        "username": run.user,
-        "project_id": order.project_id,
-        "benchmark": order.benchmark,
-        "model": order.model,
-        "pool": run.pool,
-        "priority": order.priority.number,
-        "ordered": order_to_json(order),
-        "scoring_method": run.scoring_method,
-        "created_at": run.created_at,
-        "environment": json.dumps(dict(run.environment)),
-        "suite_version": run.suite_version,
-        "price": to_json(run.price),
-        "dataset_id": order.dataset_id or None,
-        "dataset_name": run.dataset_name,
-        "expires_at": run.expires_at,
-        "name": run.labels.name,
-        "tags": list(run.labels.tags),
-        "note": run.labels.note,
-        "has_judges_to_order": bool(order.judges),
-    }
 
 
 class PostgresLedRuns:

@@ -1,7 +1,9 @@
 """Rows of the view run_rows and of the table run_tasks as runs and planned tasks; parts of both are JSON."""
 
 import json
+from collections.abc import Mapping
 from typing import TypeVar
+from uuid import UUID
 
 import asyncpg
 
@@ -87,3 +89,30 @@ def task_from_row(row: asyncpg.Record) -> PlannedTask:
 
 def run_ids_from_rows(rows: list[asyncpg.Record]) -> list[RunId]:
     return [RunId(str(row["run_id"])) for row in rows]
+
+
+def row_values(run: Run, request: UUID | None) -> Mapping[str, object]:
+    order = run.order
+    return {
+        "run_id": run.run_id,
+        "request_id": request,
+        "username": run.user,
+        "project_id": order.project_id,
+        "benchmark": order.benchmark,
+        "model": order.model,
+        "pool": run.pool,
+        "priority": order.priority.number,
+        "ordered": order_to_json(order),
+        "scoring_method": run.scoring_method,
+        "created_at": run.created_at,
+        "environment": json.dumps(dict(run.environment)),
+        "suite_version": run.suite_version,
+        "price": to_json(run.price),
+        "dataset_id": order.dataset_id or None,
+        "dataset_name": run.dataset_name,
+        "expires_at": run.expires_at,
+        "name": run.labels.name,
+        "tags": list(run.labels.tags),
+        "note": run.labels.note,
+        "has_judges_to_order": bool(order.judges),
+    }

@@ -23,7 +23,7 @@ from services.scheduler.projects.manage_projects import ManageProjects
 from services.scheduler.projects.postgres import PostgresProjects
 from services.scheduler.projects.project import Project, ProjectChanges, ProjectUse
 from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns, PostgresRuns
-from services.scheduler.runs.lifecycle.project_limits import PostgresProjectUses
+from services.scheduler.runs.lifecycle.postgres_projects import PostgresProjectUses
 from services.scheduler.runs.lifecycle.run import Run, RunFinish
 from tests.fakes.callers import OPERATOR, by
 from tests.fakes.scheduler.stores import new_run
@@ -52,7 +52,8 @@ class Scheduler:
         return await self.change(project, **limits)
 
     async def change(self, project: Project, **changes: object) -> Project:
-        return await self.manage.update(project.project_id, ProjectChanges(**changes), OPERATOR)  # type: ignore[arg-type]
+        wanted = ProjectChanges(**changes)  # type: ignore[arg-type]  # its fields
+        return await self.manage.update(project.project_id, wanted, OPERATOR)
 
     async def order(self, project: Project, *, is_priced: bool = True, **order: object) -> Run:
         run = new_run(project_id=project.project_id, **order)  # type: ignore[arg-type]  # its fields
