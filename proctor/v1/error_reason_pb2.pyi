@@ -213,7 +213,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_PROJECT_FULL: _ErrorReason.ValueType  # 93
     """RESOURCE_EXHAUSTED. {"limit": "10"}: so many runs of the project are not closed yet."""
     ERROR_REASON_PROJECT_BUDGET_USED: _ErrorReason.ValueType  # 94
-    """RESOURCE_EXHAUSTED. {"left": "0", "budget": "50", "period": "this month"}: the budget of the project is spent, or set aside for its open runs."""
+    """FAILED_PRECONDITION. {"left": "0", "budget": "50", "period": "a month"}: the budget of the project is spent, or set aside for its open runs."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment names the status codes, if calls fail with it, and example metadata."""
@@ -409,5 +409,5 @@ ERROR_REASON_ROWS_NOT_GUARDED: ErrorReason.ValueType  # 92
 ERROR_REASON_PROJECT_FULL: ErrorReason.ValueType  # 93
 """RESOURCE_EXHAUSTED. {"limit": "10"}: so many runs of the project are not closed yet."""
 ERROR_REASON_PROJECT_BUDGET_USED: ErrorReason.ValueType  # 94
-"""RESOURCE_EXHAUSTED. {"left": "0", "budget": "50", "period": "this month"}: the budget of the project is spent, or set aside for its open runs."""
+"""FAILED_PRECONDITION. {"left": "0", "budget": "50", "period": "a month"}: the budget of the project is spent, or set aside for its open runs."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
