@@ -4,15 +4,13 @@ import json
 import re
 
 # The last one of a kind is the answer; the first kind that is found is taken.
-_PAIRS = (
-    ("<|begin_of_box|>", "<|end_of_box|>"),
-    ("<answer>", "</answer>"),
-    ("<final_answer>", "</final_answer>"),
-    ("<final>", "</final>"),
-    ("<response>", "</response>"),
-    ("<solution>", "</solution>"),
-    ("<output>", "</output>"),
+_BOX = ("<|begin_of_box|>", "<|end_of_box|>")
+_TAGS = (
+    *("answer", "final_answer", "finalanswer", "final", "response", "solution", "output", "result", "ans"),
+    *("choice", "option", "selected_option", "correct_option", "label", "prediction", "letter", "conclusion"),
 )
+_PAIRS = (_BOX, *((f"<{tag}>", f"</{tag}>") for tag in _TAGS))
+_MAY_MARK = re.compile(rf"<\|begin_of_box|<(?:{'|'.join(_TAGS)})>")
 _BEGINS = re.compile(
     r"\A(?:\s*(?:<s>|<bos>|\[/INST\]|<start_of_turn>model|<\|start_header_id\|>assistant<\|end_header_id\|>"
     r"|<\|im_start\|>assistant|<\|(?:assistant|begin_of_text|startoftext)\|>))+",
@@ -48,6 +46,7 @@ _EXPLAINING_KEY = re.compile(
 # The text of the choice whose letter is the answer.
 _TEXT_KEY = re.compile(r"(?:(?:answer|option|choice)[ _-]?)?(?:text|value|content)", re.IGNORECASE)
 _LETTER = re.compile("[A-Za-z]")
+_STRUCK_OUT = re.compile(r"~~(?!\s)[^~\n]{1,200}~~")
 _MAX_JSON_CHARACTERS = 100_000
 
 
@@ -60,6 +59,8 @@ def final_answer(text: str) -> str:
     if text[:1] in ("<", "["):
         text = _BEGINS.sub("", text)
     text = _between_marks(text).strip()
+    if "~~" in text:
+        text = _STRUCK_OUT.sub(" ", text).strip()
     field = _json_answer(text)
     if field is not None:
         return field
@@ -71,7 +72,7 @@ def final_answer(text: str) -> str:
 def _between_marks(text: str) -> str:
     folded = text.lower()
     # Where lower case has another length, positions in `folded` are not those of the text.
-    if "<" not in text or len(folded) != len(text):
+    if "<" not in text or len(folded) != len(text) or not _MAY_MARK.search(folded):
         return text
     for begins, ends in _PAIRS:
         end = folded.rfind(ends)

@@ -41,7 +41,7 @@ _LATIN = one_of(
     "(?:richtig|korrekt) ist",
     "lösung(?: ist| lautet)? ?:?",
     "c'est(?: (?:la (?:bonne )?réponse|l'option))?",
-    "(?:elijo|escojo|selecciono|escolho)",
+    "(?:elijo|escojo|selecciono|escolho|scelgo|je choisis|je dirais|ich wähle|ich würde|ich nehme|ik kies)",
     "gabarito ?:",
     "ist (?:die )?(?:option|antwort)",
     "câu trả lời(?: đúng| chính xác)?(?: là)? ?:?",
@@ -56,7 +56,7 @@ _LATIN = one_of(
 )
 _ARTICLE = (
     r"(?:(?:la|el|(?:a|o)(?= (?:\W{0,3}[a-j]\b|letra|opção|alternativa))|de|l'|le|die|optie|opción"
-    r"|opção|opzione|letra|lettera|lettre|alternativa|antwort)"
+    r"|opção|opzione|letra|lettera|lettre|alternativa|antwort|réponse|risposta|respuesta|resposta|antwoord)"
     r"(?: |(?<=l'))){0,2}"
 )
 _OTHER_SCRIPTS = one_of(
@@ -108,7 +108,17 @@ _WORDS_ABROAD = (
         "odpověď",
     ),
     *("odpoveď", "răspunsul", "helyes", "vastaus", "sagot", "odgovor", "elijo", "escojo", "selecciono"),
-    *("escolho", "gabarito"),
+    *(
+        "escolho",
+        "gabarito",
+        "scelgo",
+        "je choisis",
+        "je dirais",
+        "ich wähle",
+        "ich würde",
+        "ich nehme",
+        "ik kies",
+    ),
     "şık",
 )
 DENIAL_WORDS = any_of(

@@ -21,6 +21,20 @@ _LEADS_IN = re.compile(
     r"\b(?:is|are|be|answer|option|choice|choose|select|match|conclusion)\W*\Z", re.IGNORECASE
 )
 _GOES_ON = re.compile(r"(?:[ \t]+|[ \t]*[•-][ \t]+)\S")
+_OTHERS = re.compile(r"\b(?:people|many|most|some|others|students)\b", re.IGNORECASE)
+_WRONGLY = "(?:(?:often|commonly|frequently|mistakenly|wrongly|incorrectly|may|might) )"
+_IS_WRONG = (
+    r",? (?:but|and) (?:that|this|it)(?:'s| is) (?:a )?(?:common |popular )?"
+    "(?:mistake|misconception|error|wrong|incorrect)"
+)
+# Of no sentence that goes on to say what is right.
+_VIEW = re.compile(
+    r"(\A|[.!?\n]\s+)(?:many|most|some|a lot of|lots of)? ?(?:people|students|others)? ?"
+    rf"(?:(?:{_WRONGLY}+(?:think|believe|assume|say|guess|pick|choose)|{_WRONGLY}*(?:confuse|mistake))\b"
+    rf"[^.!?,;\n]*(?:{_IS_WRONG})?"
+    rf"|(?:think|believe|assume|say|guess)\b[^.!?,;\n]*{_IS_WRONG})[.!](?:\s+|\Z)",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?\n]+\s*|\Z)")
 
 
@@ -67,6 +81,11 @@ def _span(text: str, run: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 def _end_of_line(text: str, start: int) -> int:
     found = _LINE.match(text, start)
     return found.end() if found else len(text)
+
+
+def without_views(text: str) -> str:
+    """Without sentences that say what others wrongly think: "People often confuse it with London"."""
+    return _VIEW.sub(r"\1", text) if _OTHERS.search(text) else text
 
 
 def without_courtesies(rest: str, names_a_choice: re.Pattern[str]) -> str:

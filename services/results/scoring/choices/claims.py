@@ -60,7 +60,8 @@ _SENTENCE_ENDS = re.compile(r"\Z|[.!,;)\n]")
 _AFTER_SENTENCE = re.compile(r"[.!。।)\]}]\s*\Z")
 _MAY_GO_ON = frozenset({"yes", "no", "true", "false"})
 _EDGES_OF_FORMULA = "{}$ "
-_NUMBERED = re.compile(r"\A\s*(?:\d{1,2}[.)]|Q(?:uestion)?\s?\d{0,3}[.:)])\s+")
+_NUMBERED = re.compile(r"\s*(?:(\d{1,2})[.)]|Q(?:uestion)?\s?\d{0,3}[.:)])\s+")
+_LEADS_IN = re.compile(rf"{SO}[,:] ", re.IGNORECASE)
 _COLON = re.compile(rf":\s+(?!{_TAKES_BACK})(?=\S)", re.IGNORECASE)
 _BEGINS = re.compile(r"\A(?:[\s#>→⇒∴]|[-=]{1,2}>|[•-]\s+(?![\d.]))*")
 _SURELY = (
@@ -255,10 +256,12 @@ def _at_the_beginning(answer: str, options: ChoiceOptions) -> Iterator[StatedCho
     for at in dict.fromkeys((numbered.end() if numbered else start, it_is.end() if it_is else start)):
         for named in options.named_at(answer, at):
             end = _end(answer, named.end, named, options)
-            if end is None or (numbered and not named.is_letter):
+            is_of_place = numbered and named.label is not None and numbered[1] == str(named.label + 1)
+            if end is None or (numbered and not (named.is_letter or is_of_place)):
                 continue
             is_whole = not _behind_reason(answer, end.sentence).strip(" \n.!")
-            if is_whole or not (numbered or at != start):
+            is_led_in = at != start and not numbered and _LEADS_IN.fullmatch(answer, start, at)
+            if is_whole or is_led_in or not (numbered or at != start):
                 yield StatedChoice(
                     named.label,
                     end.claim,

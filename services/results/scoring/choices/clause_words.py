@@ -18,8 +18,8 @@ _CLAUSE_ENDS = re.compile(
 # "Since x is even, the answer is B": the clause that leads in is no part of the one that follows.
 _LEADS_IN = re.compile(
     r"\W*(?:although|though|while|since|because|as|given|despite|whereas|based on|considering|in|looking at"
-    r"|after|with|when)\b(?P<reason>[^;:\n]*?),\s+"
-    r"(?=(?:the|this|it|i|we|that|option|choice|answer|[A-J]\b|my|he|she|they)\b)",
+    r"|after|with|when|between|of|among)\b(?P<reason>[^;:\n]*?),\s+"
+    r"(?=(?:the|this|it|i|we|that|option|choice|answer|[A-J]|X+|my|he|she|they)\b)",
     re.IGNORECASE,
 )
 _IF = re.compile(r"\bif\b", re.IGNORECASE)
@@ -28,8 +28,8 @@ _SUPPOSES_ALL = re.compile(
 )
 _SUPPOSED = any_of(
     r"if|unless|whether|could|might|may|maybe|perhaps|possibly|either|suppos\w+|assum\w+|imagine|almost",
-    r"part(?:ial)?ly|not sure|unsure|unclear|uncertain|torn|tempt\w*|at first|first glance|initially"
-    r"|initial (?:thought|guess|answer)|original\w*|previous\w*|earlier|used to|last (?:year|time)"
+    r"part(?:ial)?ly|vs\.?|versus|not sure|unsure|unclear|uncertain|torn|tempt\w*|at first|first glance"
+    r"|initially|initial (?:thought|guess|answer)|original\w*|previous\w*|earlier|used to|last (?:year|time)"
     r"|my (?:first|second)|sometimes|only (?:if|when|for)",
     r"some (?:say|think|might)|students?|someone|textbook|the key|said|says|claim(?:s|ed)|argue\w*"
     r"|according to (?!the (?:passage|text|question))|mistaken\w*|misconception|trap|format|consider|examine"
@@ -47,7 +47,11 @@ _WOULD_DO = re.compile(
     r"|\b(?:does|do)\b",
     re.IGNORECASE,
 )
-_AS_IF_IT_IS = re.compile(rf"\b(?:would|i'd)(?: \w+){{0,2}} {_SAY}\b|\bexample of\b", re.IGNORECASE)
+_AS_IF_IT_IS = re.compile(
+    rf"(?<!people )(?<!many )(?<!most )(?<!some )(?<!others )(?<!students )(?<!they )(?<!you )\b(?:would|i'd)"
+    rf"(?: \w+){{0,2}} {_SAY}\b|\bexample of\b",
+    re.IGNORECASE,
+)
 _CONCEDES = re.compile(r"[, (]*(?:although|though|even|while|whereas)\b", re.IGNORECASE)
 _CONCLUDES = re.compile(
     r"(?:\A|[,;:.]\s*|\band |\bthat )\W*(?:so|thus|therefore|hence|consequently|accordingly|overall|finally"
@@ -58,7 +62,8 @@ _CONCLUDES = re.compile(
 _JUDGES = re.compile(
     r"\b(?:answer|correct|right|best|is the one|true (?:statement|option|one)|settle on|closest|nearest"
     r"|choose"
-    r"|select|pick|choice|conclude|go with|opt for|diagnosis is|guess|lean\w*|i(?:'d| would) say|i think"
+    r"|select|pick|choice|conclude|go with|better (?:answer|option|choice|fit)"
+    r"|opt for|diagnosis is|guess|lean\w*|i(?:'d| would) say|i think"
     r"|i believe|(?:most|more) (?:likely|probable|plausible|appropriate|accurate|important|suitable"
     r"|consistent"
     r"|logical|reasonable|common|effective|\w+ (?:cause|diagnosis|explanation|step)))\b",

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from services.results.scoring.answer_words import DENIAL_ABROAD, DENIAL_WORDS, is_own
+from services.results.scoring.choices.claims import stated_choices
 from services.results.scoring.choices.doubts import NO, YES, is_taken_back, voices_doubt
 from services.results.scoring.choices.options import ChoiceOptions
 
@@ -20,6 +21,10 @@ _CORRECTS = re.compile(
     r"|strike that|rather|my mistake|let me correct (?:that|this|myself)|i (?:was|am) (?:wrong|mistaken)"
     rf"|i meant?|i made (?:a mistake|an error)|{_REFLECTION})\b)[\s,.:;!-]*)+",
     re.IGNORECASE,
+)
+# Without these a sentence may only go on: "So, B".
+_REVISES = re.compile(
+    r"\b(?:wait|actually|correction|oops|scratch|strike|rather|mistake|wrong|mistaken|on)\b", re.IGNORECASE
 )
 _MAY_CORRECT = re.compile(
     "no[,.]|wait|actual|correct|oops|sorry|scratch|strike|rather|mista|wrong|mean|error|second|reflect|review"
@@ -128,12 +133,22 @@ def _corrected(answer: str, options: ChoiceOptions, read: ReadClaim) -> int | No
     for sentence in reversed([*_SENTENCE.finditer(answer)]):
         corrects = _CORRECTS.match(sentence[0])
         if corrects:
-            if not _STATES.search(sentence[0], corrects.end()):
-                return None
-            label = read(sentence[0][corrects.end() :].strip())
             rest = answer[sentence.end() :]
-            return None if label is None or is_taken_back(rest, label, options) else label
+            is_stated = _STATES.search(sentence[0], corrects.end()) is not None
+            is_last = not rest.strip() and _REVISES.search(corrects[0]) is not None
+            label = read(sentence[0][corrects.end() :].strip()) if is_stated or is_last else None
+            if label is None or (
+                not is_stated and _may_be_a_thought(answer[: sentence.start()], label, options)
+            ):
+                return None
+            return None if is_taken_back(rest, label, options) else label
     return None
+
+
+def _may_be_a_thought(before: str, label: int, options: ChoiceOptions) -> bool:
+    """Whether a correction that only names a choice stands against a plain answer."""
+    claimed = {claim.label for claim in stated_choices(before, options)}
+    return options.forms[label] in NO | YES or bool(claimed - {label})
 
 
 def _asked_and_answered(answer: str, options: ChoiceOptions) -> int | None:

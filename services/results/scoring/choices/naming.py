@@ -27,7 +27,7 @@ _MAY_LEAD = re.compile(
     r"(?:\A|[^\x00-\x7f]|[.,:;!?\n(\[>#*|/→$&\"-]|\b(?:is|are|was|be|it's|that's|that|this|so|thus|hence"
     r"|therefore|then|only|choose|chose|pick|select|selecting|choosing|picking|with|for|say|answers?|as|to"
     r"|towards?|leaves?|leaving|left|and|or|nor|not|makes|making|probably|definitely|certainly|surely|likely"
-    r"|clearly|still|have|because|since|but|while|though|although|between|both|either|neither|than|eliminate"
+    r"|clearly|still|also|fact|have|because|since|but|while|though|although|between|both|either|neither|than|eliminate"
     r"|exclude|rejects?|out|except|think|believe|guess|prefer|take|mark|letter|remains|over|like|of|veya|ve"
     r"|или|и|atau|es|est|è|é|ist|het|la|el|o|ou|oder|y|e|und|et|op|die|der|lautet|là|adalah|är|er|cevap|option"
     r"|antwort|lettre|letra|lettera))\s*[(\[\"'*$]*\Z",
@@ -117,6 +117,7 @@ def _told_apart(form: str) -> str:
 
 def _lettered(text: str, worded: list[Mention], options: ChoiceOptions) -> Iterator[Name]:
     starts = {one.start for one in worded}
+    labels_at = {one.start: one.label for one in worded}
     inside = {at for one in worded for at in range(one.start, one.end)}
     for letter in _LETTER.finditer(text):
         label = options.letters.get(letter["letter"])
@@ -126,10 +127,11 @@ def _lettered(text: str, worded: list[Mention], options: ChoiceOptions) -> Itera
         is_enclosed = bool(letter["open"] and letter["close"])
         is_marked = is_enclosed or _OF_OPTION.search(before) is not None
         has_text = not starts.isdisjoint((letter.end() + 1, letter.end() + 2))
+        is_with_text = labels_at.keys() & {letter.end() + 2} and labels_at[letter.end() + 2] == label
         is_of_a_genus = not has_text and _OF_A_GENUS.match(text, letter.end())
         if _THING.search(before) or (is_of_a_genus and not _LINE_BEGINS.search(before)):
             continue
-        if not is_marked and (
+        if not (is_marked or is_with_text) and (
             not _MAY_LEAD.search(before) or (letter["letter"] == "I" and _PRONOUN.match(text, letter.end()))
         ):
             continue

@@ -26,13 +26,15 @@ from collections.abc import Sequence
 
 from services.results.scoring.answer_marks import final_answer
 from services.results.scoring.answer_text import bare, unmarked
-from services.results.scoring.choices.asides import without_courtesies, without_lists
+from services.results.scoring.choices.asides import without_courtesies, without_lists, without_views
 from services.results.scoring.choices.claims import StatedChoice, stated_choices
 from services.results.scoring.choices.conclusions import concluded_choice
 from services.results.scoring.choices.doubts import is_explanation, is_taken_back, without_affirming_no
 from services.results.scoring.choices.explanations import first_sentence, is_undone
 from services.results.scoring.choices.options import ChoiceOptions, options_of
+from services.results.scoring.choices.retelling import retold_choice
 from services.results.scoring.choices.statements import HEADING
+from services.results.scoring.choices.truth import judged_statement
 from services.results.scoring.choices.verdicts import judged_choice
 from services.results.scoring.choices.weighing import weighed_choice
 
@@ -46,7 +48,8 @@ _SPACES = re.compile(r"[ \t]+")
 _ON_THE_NEXT_LINE = re.compile(r":[ \t]*\n\s*")
 # As in "Q: … A: …", or the first option.
 _MARK_OF_ANSWER = re.compile(r"A ?:\s*(?=\S)")
-_ASKED_AGAIN = re.compile(r"\AQ(?:uestion)?:[^\n]*\n+(?=A(?:nswer)?:)", re.IGNORECASE)
+_ASKED_AGAIN = re.compile(r"Q(?:uestion)?:[^\n]*\n+(?=A(?:nswer)?:)", re.IGNORECASE)
+_ANSWER_LINE = re.compile(r"^(?:the |my )?answer: \(?(?P<name>[a-j])\)?[.]?$", re.IGNORECASE | re.MULTILINE)
 _LAST_WORD = 12
 # The last words of a text that goes on, as of "The correct answer is:".
 _GOES_ON = re.compile(
@@ -84,13 +87,28 @@ def named_choice(
             return label
     prepared = _prepared(answer, options)
     label = _read(prepared, options, is_cut=is_cut)
-    if label is not None or is_cut:
+    if label is not None or is_cut or _answers_apart(prepared):
         return label
+    return _read_otherwise(answer, prepared, options)
+
+
+def _read_otherwise(answer: str, prepared: str, options: ChoiceOptions) -> int | None:
+    """Where nothing is plainly claimed."""
+    label = None
     if len(prepared) < _MAX_CONCLUSION:
         label = concluded_choice(prepared, options, lambda part: _read(part, options, is_cut=False))
     if label is None:
+        label = judged_statement(prepared, options)
+    if label is None:
         label = judged_choice(answer, prepared, options)
-    return weighed_choice(prepared, options) if label is None else label
+    if label is None:
+        label = weighed_choice(prepared, options)
+    return retold_choice(prepared, options) if label is None else label
+
+
+def _answers_apart(prepared: str) -> bool:
+    """Whether two lines, each in the form of an answer, differ: neither is more than the other."""
+    return len({found["name"].casefold() for found in _ANSWER_LINE.finditer(prepared)}) > 1
 
 
 def _breaks_off(answer: str, options: ChoiceOptions) -> bool:
@@ -101,12 +119,17 @@ def _breaks_off(answer: str, options: ChoiceOptions) -> bool:
 
 
 def _prepared(answer: str, options: ChoiceOptions) -> str:
-    lines = _ASKED_AGAIN.sub("", _SPACES.sub(" ", unmarked(answer)).strip())
+    lines = _SPACES.sub(" ", unmarked(answer)).strip()
+    asked = _ASKED_AGAIN.match(lines)
+    lines = lines[asked.end() :] if asked else lines
+    lines = without_views(lines)
     lines = _PLACE.sub(lambda found: _option_in_place(found, options), lines)
     if "\n" in lines:
         lines = without_lists(lines, options.letters)
         lines = _ON_THE_NEXT_LINE.sub(": ", HEADING.sub(r"\1: ", lines)).strip()
     mark = _MARK_OF_ANSWER.match(lines)
+    if mark and asked:
+        return lines[mark.end() :]
     return _behind_mark(lines, mark.end(), options) if mark and "A" in options.letters else lines
 
 

@@ -21,7 +21,7 @@ _SUBJECT = "(?:statement|hypothesis|claim|sentence|review|tone|one)"
 _SURELY = (
     "(?: (?:clearly|definitely|therefore|thus|hence|then|indeed|probably|grammatically|(?:most )?likely))?"
 )
-_IS = f" (?:is|must be|should be|would be|will be|has to be|would have to be){_SURELY}"
+_IS = f" (?:is|must be|should be|would be|will be|has to be|would have to be){_SURELY}(?: (?:one|that) of)?"
 IT_IS = (
     "(?:it is|it's|this is|it must be|it has to be|that is|that's|(?:that|it) would be) "
     "(?:(?:clearly|definitely|most likely) )?"
@@ -56,18 +56,21 @@ _I_SAY = re.compile(
     r"|(?:classify|label|rate) (?:this|it)(?: review| statement)? as)[ \t]*"
 )
 # A conclusion in few words ends with its choice: "Thus, B."
-_REPLACED = re.compile(r"(?:not|isn't) [^.;,\n]{1,60}[;,] (?:but |rather |instead )?(?:it is|it's) ")
+_REPLACED = re.compile(
+    r"(?:not|isn't|wasn't)(?: [^.;,:\n]{1,60})?(?:[;,:]| -) (?:but |rather |instead )?(?:it is|it's|it was) "
+    r"|not (?!only|just|merely|simply|quite|sure)[^.;,:\n]{1,40},? but (?:rather |instead )?"
+)
 _THUS = re.compile(rf"(?:so|thus|therefore|hence)[,:]?[ \t]+(?:{IT_IS})?")
 _OTHERS = (
     (_I_SAY, ("i ", "i'")),
     (_THUS, ("so", "thus", "therefore", "hence")),
-    (_REPLACED, ("not ", "isn't ")),
+    (_REPLACED, ("not", "n't")),
 )
 # Behind the name of a choice.
 _IS_RIGHT = one_of(
     r" it is(?=[.!\n]|\Z)",
     r" the (?:correct|right|best) (?:answer|option|choice)(?=[.!\n]|\Z)",
-    " (?:is|seems|would be)"
+    " (?:alone )?(?:is|seems|would be)"
     "(?: (?:the|clearly|definitely|therefore|thus|indeed|only|probably|(?:most )?likely)){0,3} "
     r"(?:(?:most )?(?:correct|right|best|appropriate|accurate)(?: (?:answer|option|choice|one|response))?"
     r"|answer)\b",
@@ -87,7 +90,8 @@ _IS_RIGHT = one_of(
 )
 _SUFFIX = (
     r"(?:の「[^」\n]{1,40}」)?(?:です|である|だ(?!と)|になります|となります|입니다|이다|이에요|예요|번(?:입니다)?|"
-    r"'?[dt][iıuü]r\b| şıkkı(?:dır)?\b| here(?=[.,!\n]|\Z)| seçeneği(?:dir)?\b| है| hai\b|选?项|選?項)"
+    r"'?[dt][iıuü]r\b| şıkkı(?:dır)?\b| (?:wählen|nehmen|sagen)\b| here(?=[.,!\n]|\Z)"
+    r"| seçeneği(?:dir)?\b| है| hai\b|选?项|選?項)"
 )
 TAIL = re.compile(rf"(?P<is_right>{_IS_RIGHT})?{_SUFFIX}?", re.IGNORECASE)
 IS_RIGHT = re.compile(_IS_RIGHT, re.IGNORECASE)

@@ -24,7 +24,7 @@ _LINE = re.compile(
     r"(?P<behind>(?:[*)\].:?|\s=→-]|(?:is|are)\b)*)(?P<rest>[^\n]*)",
     re.IGNORECASE,
 )
-_ITEMS = re.compile(r"\n+|(?<=[.;)]) (?=[A-J][:)] )")
+_ITEMS = re.compile(rf"\n+|(?<=[.;)]) (?=[A-J][:)] )|(?<=[{_RIGHT}{_WRONG}])[ ,;]+(?=[A-J]\b)")
 _VERDICT = any_of(
     "(?P<right>yes|true|correct|right|valid)",
     "(?P<wrong>no|false|incorrect|wrong|not (?:correct|right|true)|invalid|untrue)",
@@ -54,7 +54,8 @@ _ONE_LETTER = re.compile(r"(?<![A-Za-z'])[A-J](?![\w'])")
 # Words that lead to a choice, and neither deny nor doubt it.
 _OPENS = (
     r"ok|okay|alright|well|hm+|certainly|sure|absolutely|indeed|exactly|right|so|and|thus|therefore|hence|then"
-    r"|clearly|finally|overall|obviously|to sum up|in short|in summary|tl;?dr|short answer"
+    r"|(?:strongly|overwhelmingly|predominantly|extremely|very)(?= (?:positive|negative))"
+    r"|clearly|finally|overall|obviously|also|to sum up|in short|in summary|tl;?dr|short answer"
 )
 _POINTS = (
     r"it|its|it's|that|that's|this|which|here's|is|looks|seems|appears|like|must|be|has|have|had|to|should"
@@ -63,8 +64,8 @@ _POINTS = (
     r"|(?:review|tweet|text|comment|sentence|statement)(?= (?:is|leans|expresses|conveys|has))"
 )
 _PICKS = (
-    r"i|i'd|i'll|i'm|we|we'd|my|our|you(?:'re| are) looking for|think|believe|guess|say|get|conclude|choose"
-    r"|choosing|pick|picking|select|selecting|mark|go|going|with|for|opt|the|answer|option|choice|letter|one"
+    r"i|i'd|i'll|i'm|we|we'd|my|our|you(?:'re| are) looking for|you (?:want|need)|think|believe|guess|say|get"
+    r"|conclude|choose|choosing|pick|picking|select|selecting|mark|go|going|with|for|opt|the|answer|option|choice|letter|one"
     r"|correct|right|best|most likely|likely|probably|definitely|certainly|surely"
 )
 # Nothing but these stands before the choice.

@@ -29,6 +29,12 @@ _NOTHING = re.compile(
     r"|tell|say)",
     re.IGNORECASE,
 )
+# "Let me know if B is what you meant."
+_OFFERS_ANOTHER = re.compile(
+    r"\b(?:let me know|feel free|tell me|correct me)\b[^.!?\n]*\bif (?:the )?(?:option |choice |answer )?"
+    r"\(?[A-J]\)? (?:is|was|would|seems)\b",
+    re.IGNORECASE,
+)
 _REPLIES = re.compile(
     r"\W*(?:or|and|wrong|false|incorrect|not|no|nope|untrue|if|unless|maybe|perhaps|second)\b", re.IGNORECASE
 )
@@ -42,6 +48,8 @@ def weighed_choice(answer: str, options: ChoiceOptions) -> int | None:
     if (_REASONS.search(tail) and "</" not in tail) or _NOTHING.search(tail):
         return None
     is_whole = len(answer) <= _REACH
+    if _OFFERS_ANOTHER.search(tail):
+        return None
     said = [one for one in sentences(tail, options, is_whole=is_whole) if not COURTESY.match(one.text)]
     weighty = [one for one in said if (one.labels and one.weight >= Weight.CONCLUDED) or one.is_open]
     if not said:

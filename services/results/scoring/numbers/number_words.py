@@ -43,13 +43,12 @@ _MAX_CHARACTERS = 400
 
 
 def with_digits(text: str) -> str:
-    """The text with its numbers in digits, and "one" only where it is all of it: else it is a pronoun."""
-    if len(text) > _MAX_CHARACTERS:
+    """The text with its numbers in digits; "one" is a pronoun, and a word alone may be no number."""
+    if len(text) > _MAX_CHARACTERS or text.strip(" .!*\n").isalpha():
         return text
-    alone = text.strip(" .!*\n")
 
     def in_digits(found: re.Match[str]) -> str:
-        if found[0].casefold() == "one" and alone != found[0]:
+        if found[0].casefold() == "one":
             return found[0]
         value = _value(_BETWEEN.split(found[0].casefold()))
         return found[0] if value is None else str(value)

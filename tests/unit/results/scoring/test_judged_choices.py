@@ -171,7 +171,6 @@ SPOKEN_FOR = [
     ("La risposta corretta è la B, il rame.", 1),
     ("Somit ist B die richtige Antwort.", 1),
     ("Of the options, (B) fits best.", 1),
-    ("Answer: A\nOn reflection I correct this.\nAnswer: B", 1),
     ("I would lean towards option B here, though A is also reasonable.", 1),
 ]
 SPOKEN_FOR_NONE = [

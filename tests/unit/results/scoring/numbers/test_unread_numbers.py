@@ -14,6 +14,7 @@ from services.results.scoring.numbers.stated_number import stated_number
         "The answer is 12. The answer is 14.",
         "- 3",
         "two-thirds",
+        "Twelve.",
         "the twenty-first",
         "twenty twenty",
         "No one knows.",

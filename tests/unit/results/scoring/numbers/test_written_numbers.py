@@ -24,7 +24,7 @@ from tests.fakes.thorough_cases import first_cases
         ("(-5)", -5),
         ("minus 5", -5),
         ("negative four", -4),
-        ("Twelve.", 12),
+        ("It is twelve.", 12),
         ("The final count comes out to exactly **forty-two**.", 42),
         ("two million three hundred thousand and five", 2_300_005),
         ("negative 7 degrees", -7),
