@@ -7,18 +7,19 @@ from proctor.values.reasoning.separated_text import SeparatedText, separated
 from proctor.values.reasoning.surroundings import Surroundings, turn_end
 
 _NAMES = (
-    r"(?:\w{1,20}[:_])?(?:think|thinking|thoughts?|reasoning|reflection|analysis|scratchpad|monologue|reason"
-    r"|thought_process|chain_of_thought)"
+    r"(?:\w{1,20}[:_])?(?:(?:ant)?thinking|think(?:_(?:fast|slow|more))?|thoughts?|reasoning|reflection|analysis"
+    r"|scratchpad|monologue|reason|thought_process|chain_of_thought|cot)"
 )
-# The name of a group is the name of the mark, unless it is a tag.
+# The name of a group is the name of the mark, unless it is a tag or stands between bars, as in
+# `<|begin_of_thought|>` and `<|END_THINKING|>`.
 _MARK = re.compile(
-    rf"<(?P<slash>/)?(?P<tag>{_NAMES})(?: \w{{1,20}}=[^<>\n]{{1,80}})?>"
-    r"|(?P<bars><\|think(?:ing)?\|>)|(?P<bars_end><\|/think(?:ing)?\|>)"
+    rf"<\s?(?P<slash>\\?/)?(?P<tag>{_NAMES})(?: \w{{1,20}}=[^<>\n]{{1,80}})?\s?>"
+    r"|<[|\uff5c](?P<bar_slash>/)?(?:(?P<first>begin|start|end)[_\u2581](?:of[_\u2581])?)?"
+    r"(?P<bar>thinking|think|thoughts?|reasoning|reason)(?:[_\u2581](?P<last>begin|start|end))?[|\uff5c]>"
+    r"|(?P<work><start_working_out>)|(?P<work_end><end_working_out>)"
     r"|(?P<apertus><\|inner_prefix\|>)|(?P<apertus_end><\|inner_suffix\|>)"
     r"|(?P<mistral>\[THINK(?:ING)?\])|(?P<mistral_end>\[/THINK(?:ING)?\])"
     r"|(?P<kimi>◁think▷)|(?P<kimi_end>◁/think▷)"
-    r"|(?P<command><\|START_THINKING\|>)|(?P<command_end><\|END_THINKING\|>)"
-    r"|(?P<sky><\|begin_of_thought\|>)|(?P<sky_end><\|end_of_thought\|>)"
     r"|(?P<gemma><\|channel>thought\b)|(?P<gemma_end><channel\|>)"
     r"|(?P<medgemma><unused94>thought\b)|(?P<medgemma_end><unused95>)",
     re.IGNORECASE,
@@ -130,8 +131,14 @@ class _Blocks:
 
 
 def _is_end(mark: Match[str]) -> bool:
+    if mark["bar"]:
+        return bool(mark["bar_slash"]) or "end" in {
+            (mark[place] or "").lower() for place in ("first", "last")
+        }
     return bool(mark["slash"]) or (mark.lastgroup or "").endswith("_end")
 
 
 def _name(mark: Match[str]) -> str:
+    if mark["bar"]:
+        return f"|{mark['bar']}|".lower()
     return str(mark["tag"]).lower() if mark["tag"] else (mark.lastgroup or "").removesuffix("_end")

@@ -18,6 +18,11 @@ _STRIPPED_FINAL = re.compile(r"(?<=[^\s`'\"])assistantfinal(?![a-z_])")
 _STRIPPED_CHANNEL = re.compile(r"assistant(?:analysis|commentary)(?=[^\sa-z]|$)")
 _GRANITE_BEGINS = re.compile(r"\s*here(?:'|’| i)s my thought process:?", re.IGNORECASE)
 _GRANITE_ENDS = re.compile(r"here(?:'|’| i)s my response:?", re.IGNORECASE)
+# Of s1, whose turn has two parts.
+_TURNS = re.compile(
+    r"\s*<\|im_start\|>think\b(?P<thought>.*?)(?:<\|im_end\|>\s*)?(?:<\|im_start\|>answer\b(?P<answer>.*))?\Z",
+    re.DOTALL,
+)
 _GEMMA_BEGINS = re.compile(r"\s*thought[ \t]*\n")
 
 
@@ -60,6 +65,17 @@ def of_stripped_channels(text: str) -> SeparatedText | None:
     around = Surroundings(text)
     finals = [mark for mark in _STRIPPED_FINAL.finditer(text) if not around.is_mention(mark)]
     return separated([text[: finals[-1].start()]], text[finals[-1].end() :]) if finals else None
+
+
+def of_turns(text: str) -> SeparatedText | None:
+    """The thought and the answer of one turn, each as a turn of its own."""
+    if "<|im_start|>think" not in text:
+        return None
+    found = _TURNS.match(text)
+    if found is None:
+        return None
+    answer = found["answer"]
+    return separated([found["thought"]], None if answer is None else answer.removesuffix("<|im_end|>"))
 
 
 def of_thought_process(text: str, *, is_cut: bool) -> SeparatedText | None:

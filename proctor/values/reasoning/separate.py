@@ -12,6 +12,7 @@ from proctor.values.reasoning.channels import (
     of_channels,
     of_stripped_channels,
     of_thought_process,
+    of_turns,
     of_unended_thought,
 )
 from proctor.values.reasoning.separated_text import SeparatedText, without_margins
@@ -20,7 +21,7 @@ from proctor.values.reasoning.separated_text import SeparatedText, without_margi
 _BEGINS = re.compile(
     r"\s*(?:[<\[◁]|assistant|analysis|thought\s*\n|here(?:'|’| i)s my thought)", re.IGNORECASE
 )
-_ON_THE_WAY = ("</", "[/", "◁/", "|>", "assistantfinal", "<unused95>")
+_ON_THE_WAY = ("</", "[/", "◁/", "|>", "\uff5c>", "assistantfinal", "<unused95>")
 _ANSWER_MARKS = (
     ("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
     ("<|START_TEXT|>", "<|END_TEXT|>"),
@@ -37,6 +38,7 @@ def separate_reasoning(text: str, *, is_cut: bool = False) -> SeparatedText:
     found = (
         of_channels(text)
         or of_stripped_channels(text)
+        or of_turns(text)
         or of_thought_process(text, is_cut=is_cut)
         or of_blocks(text)
         or of_unended_thought(text, is_cut=is_cut)
