@@ -32,6 +32,23 @@ _WORDS_OF_REASONS = (
     ),
     *("parce", "porque"),
 )
+# "8 apples, which is 3 more than before": how much more is no second value.
+_COMPARED = re.compile(
+    r"(?<=\d)((?:\s[a-z]+){0,4}),?\s(?:which\s(?:is|are|was|were)\s|or\s)?\S?\d[\d.,]*%?(?:\s[a-z]+)?"
+    r"\s(?:more|less|fewer|greater|larger|smaller|higher|lower|times)\b[^.,;:=\d]*(?=[.,;]|\Z)",
+    re.IGNORECASE,
+)
+_WORDS_OF_COMPARISONS = ("more", "less", "fewer", "times", "larger", "smaller", "higher", "lower", "greater")
+# "42 seats in total, 7 per row"
+_SUMMED = re.compile(
+    r"(?P<sum>[-$€£¥]{0,2}\d[\d,.]*\d|[-$€£¥]{0,2}\d)(?P<of>(?:\s[a-z]+){0,3}),?"
+    r"\s(?:in\s(?:total|all)|altogether|all\stogether|combined|together)\b",
+    re.IGNORECASE,
+)
+_WORDS_OF_SUMS = ("total", "all", "together", "combined")
+_REPLACED = re.compile(
+    r"\bnot\s(?!only|just|merely|simply)[^,.;:\n]{1,40}?,?\sbut\s(?:rather\s)?", re.IGNORECASE
+)
 # "18 pages a day to finish within 10 days"
 _PURPOSE = re.compile(
     r"(\d\S*(?: [a-z]+){0,4}),? (?:in order )?to (?:finish|complete|cover|buy|afford|pay|save|earn|meet|win"
@@ -47,6 +64,11 @@ _REMARK = re.compile(r"(?<=[^\s+*/×÷=^-])\s*(?<!\w)[(（][^()（）\n]*[)）]|
 
 def claimed(claim: str) -> WrittenNumber | None:
     """None where the claim has no number, or more than one value."""
+    if "not " in claim or "Not " in claim:
+        claim = _REPLACED.sub("", claim)
+    total = summed(claim)
+    if total is not None:
+        return total
     for candidate in _candidates(claim):
         read = _without_turn(candidate)
         if read is not None or has_number(candidate):
@@ -54,10 +76,21 @@ def claimed(claim: str) -> WrittenNumber | None:
     return None
 
 
+def summed(text: str) -> WrittenNumber | None:
+    """The one number that a text says to be a sum, beside the numbers that it is made of."""
+    if not has_one_of(text.casefold(), _WORDS_OF_SUMS):
+        return None
+    sums = [*_SUMMED.finditer(text)]
+    return read_number(sums[0]["sum"] + sums[0]["of"]) if len(sums) == 1 and "=" not in text else None
+
+
 def without_reason(text: str) -> str:
     if " to " in text:
         text = _PURPOSE.sub(r"\1", text)
-    may_have = has_one_of(text.casefold(), _WORDS_OF_REASONS)
+    folded = text.casefold()
+    if has_one_of(folded, _WORDS_OF_COMPARISONS):
+        text = _COMPARED.sub(r"\1", text)
+    may_have = has_one_of(folded, _WORDS_OF_REASONS)
     return _REASON.split(text, maxsplit=1)[0] if may_have else text
 
 

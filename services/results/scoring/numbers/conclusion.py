@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from services.results.scoring.answer_words import COURTESY, has_one_of
-from services.results.scoring.numbers.claims import claimed, may_turn, without_reason, without_remarks
+from services.results.scoring.numbers.claims import claimed, may_turn, summed, without_reason, without_remarks
 from services.results.scoring.numbers.number_forms import in_one_form
 from services.results.scoring.numbers.number_tokens import DIGIT, has_number
 from services.results.scoring.numbers.written_numbers import WrittenNumber, read_number
@@ -12,7 +12,7 @@ from services.results.scoring.numbers.written_numbers import WrittenNumber, read
 # Neither "i.e. 12" nor the factorial in "4! = 24".
 # It begins with one character of a few, so that it is searched fast.
 _ASCII_END = (
-    r"[\s\"')\]](?:(?<=[.!?].)(?<!i\.e\..)(?<!e\.g\..)(?<!approx\..)"
+    r"[\s\"')\]](?:(?<=[.!?].)(?<!i\.e\..)(?<!e\.g\..)(?<!approx\..)(?<!\bno\..(?=\d))(?<!\bNo\..(?=\d))"
     r"(?!(?<=\d!\s)\s*[=/×*+÷-])[\s\"')\]]*(?=\S)|(?<=\n)\n*)"
 )
 _SENTENCE_END = re.compile(_ASCII_END, re.DOTALL)
@@ -65,6 +65,7 @@ _FACT = re.compile(r"\b(?:is|are|was|were)\b[^.]*\d", re.IGNORECASE)
 _AND = re.compile(r"\band\b", re.IGNORECASE)
 ITEM = "\N{BULLET}"
 _COMPUTES = re.compile(r"[\d)\w%]\s*[+*/×x÷\u2013-]\s*[$€£]?\s?[\d(.]|\d%? of |\d! ")
+_VARIABLE = re.compile(r"(?<![\w'])\d*[b-z]\s?[-+*/]\s?\d|\d\s?[-+*/]\s?\d*[b-z](?![\w'])")
 _SUMS_UP = re.compile(r"\b(?:so|thus|therefore|hence|total|altogether)\b", re.IGNORECASE)
 _RESULT = re.compile(r"\s*[-$€£(]{0,3}\d[\d,.]*(?:/\d+)?")
 _STATES = (
@@ -125,6 +126,9 @@ def _concluding(sentence: str) -> WrittenNumber | None:
     if result is not None and head == sentence and not may_turn(sentence):
         # Other numbers of the sentence agree with it, or are not plain.
         return result
+    total = summed(head)
+    if total is not None and result is None:
+        return total
     leads = [found.end() for found in _LEADS_ON.finditer(head)]
     # A step of a list concludes nothing by itself.
     if sentence.lstrip().startswith(ITEM) and not leads and "=" not in sentence:
@@ -142,12 +146,23 @@ def _computed(sentence: str) -> WrittenNumber | None:
         return None
     left, _, right = sentence.rpartition("=")
     first = _RESULT.match(right)
-    if not first or not _COMPUTES.search(left) or _is_relation(left) or _AND.search(left.partition("=")[2]):
+    if (
+        not first
+        or not _COMPUTES.search(left)
+        or _is_relation(left)
+        or _is_unsolved(left)
+        or _AND.search(left.partition("=")[2])
+    ):
         return None
     later = DIGIT.search(right, first.end())
     result = right[: later.start()] if later else right
     # Another number only says of what, or in what time: "9 points in the 40 minutes".
     return read_number(result) if later is None or _OF_WHAT.search(result) else None
+
+
+def _is_unsolved(left: str) -> bool:
+    """Whether the equation holds a variable: "n + 5 = 12"; a formula has more sides."""
+    return "=" not in left and _VARIABLE.search(left) is not None
 
 
 def _is_relation(left: str) -> bool:

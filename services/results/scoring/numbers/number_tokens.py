@@ -50,8 +50,9 @@ SIGN_WORDS = frozenset({"minus", "negative"})
 _COMPUTED_WITH = _FUNCTIONS | SIGN_WORDS
 # The number behind these names a thing.
 _NAMED_THINGS = (
-    "article case chapter choice day eq equation example exercise fig figure grade item level line no note"
-    " number option page part phase problem question room section step table version week"
+    "article bus case chapter choice day eq equation example exercise fig figure flight gate grade item lane"
+    " level line no note number option page part phase platform problem question room route section step"
+    " table team train version week"
 )
 _NAMED = frozenset({"#", *_NAMED_THINGS.split()})
 _LONGEST_NAMED = max(map(len, _NAMED))

@@ -94,6 +94,8 @@ from services.results.scoring.numbers.stated_number import stated_number
         "the 3rd",
         "21st",
         "Room 12",
+        "No. 5",
+        "Let n be the number. n + 5 = 12",
         "Question 5",
         "Step 3",
         "GPT-4",
