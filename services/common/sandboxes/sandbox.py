@@ -41,7 +41,7 @@ class SandboxSpec:
 
     `shows_image`: `workdir` alone hides what the image has, so there are no writable /home and /tmp.
 
-    `is_read_only`: no folder inside can be written to; for the engine of processes alone.
+    `is_read_only`: `/tmp` alone can be written to, up to 64 MiB; for the engine of processes alone.
 
     `plain` are those of `writable` that the engine of processes makes as folders of a root that is writable
     too, as in a container: commands may move them, and write beside them. The others are mounts.

@@ -25,9 +25,10 @@ from services.common.threads.cancellable_threads import check_cancelled
 _GIB = 1024**3
 # The places inside.
 _TASK, _FILES, _PACKAGES = "/task", "/task/files", "/packages"
+_SCRATCH = "/tmp"  # noqa: S108  # inside
 _START = (
     f"import sys; sys.path[:0] = [{_TASK!r}, {_PACKAGES!r}]; "
-    f"from {program.__name__} import main; main({_FILES!r})"
+    f"from {program.__name__} import main; main({_FILES!r}, {_SCRATCH!r})"
 )
 # What has no place waits for one.
 _AT_A_TIME = 4

@@ -197,7 +197,27 @@ _HOSTILE = {
     ),
     "files of the machine": ("return open('/etc/shadow').read()", f"{_AT_ROW_0}FileNotFoundError: "),
     "its own code": ("open(__file__, 'a').write('x')", _AT_ROW_0),
-    "a file for other rows": ("open('/tmp/kept', 'w').write('x')", _READ_ONLY),
+    "a file for other rows": (
+        "print('x', file=open('/tmp/kept', 'a')); return open('/tmp/kept').read()",
+        "makes another doc_to_text of row 39 where the rows are asked in another order",
+    ),
+    "an answer kept in a closed folder": (
+        (
+            "import os; path = f'/tmp/{doc[\"word\"]}'\n"
+            "    if not os.path.exists(path): os.mkdir(path); "
+            "open(f'{path}/kept', 'w').write(str(len(os.listdir('/tmp')))); os.chmod(path, 0o500)\n"
+            "    return open(f'{path}/kept').read()"
+        ),
+        "makes another doc_to_text of row 39 where the rows are asked in another order",
+    ),
+    "a folder for good": ("open('/home/kept', 'w').write('x')", _READ_ONLY),
+    "a full disk": (
+        (
+            "import os; os.write(os.open('/tmp/x', os.O_CREAT | os.O_WRONLY), b'x' * 10**8)"
+            "; open('/tmp/y', 'w').write('x' * 10**5)"
+        ),
+        f"{_AT_ROW_0}OSError: [Errno 28] No space left on device",
+    ),
     "a shared memory": (
         "from multiprocessing import shared_memory as m; m.SharedMemory('kept', True, 10)",
         _READ_ONLY,

@@ -23,6 +23,8 @@ _WITH_CHILD = "while :; do sleep 2147483; done"
 _WITHOUT_CHILD = "exec env --ignore-signal=CHLD sleep 2147483647"
 # They are in memory, as are the writable ones that are ordered.
 OWN_FOLDERS = ("/tmp", "/home", "/dev/shm")  # noqa: S108  # inside
+# The one that may be written to where all else is read-only: packages refuse to work without it.
+_SCRATCH = "/tmp"  # noqa: S108  # inside
 # Beside those of a writable root, as in an image.
 _OF_ROOT = ("/home", "/mnt", "/opt", "/root", "/srv", "/var/log", "/var/tmp")  # noqa: S108  # inside
 # A start takes some ten milliseconds; on a machine without memory it may hang.
@@ -89,7 +91,11 @@ def open_box(number: int, request: dict[str, Any], group: Group | None, program:
         if first is None:
             raise BoxFailed(_message(errors))
         if group is not None:
-            group.add(holder, first)
+            try:
+                group.add(holder, first)
+            except ProcessLookupError as error:
+                # It ended as soon as it began.
+                raise BoxFailed(_message(errors)) from error
         # Only now may its first process run: it is in its control group.
         os.write(block[1], b".")
         if _read(output[0], deadline, minimum=6) != b"ready\n":
@@ -255,7 +261,8 @@ def _folders(request: dict[str, Any]) -> Iterator[str]:
             yield from ("--perms", "0755", "--dir", folder)
     if request["is_read_only"]:
         for folder in _mounts(request):
-            yield from ("--remount-ro", folder)
+            if folder != _SCRATCH:
+                yield from ("--remount-ro", folder)
 
 
 def _in_memory(folder: str, size: int, mode: str = "0755") -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from services.common.sandboxes.task_code.inside.errors import fact_of
 from services.common.sandboxes.task_code.inside.filtering import filter_functions, stand_in_filters
 from services.common.sandboxes.task_code.inside.modules import TaskFiles, is_installed
 from services.common.sandboxes.task_code.inside.scoring import scoring_functions
+from services.common.sandboxes.task_code.inside.scratch import Scratch
 
 PROCESS_DOCS = "process_docs"
 # Gives the rows without being given any.
@@ -48,7 +49,7 @@ class Program:
     """`functions` by the key of the task that names each one.
 
     `is_scoring`: rows are answers. They say their numbers, and each line leaves at once: it shows how far the
-    code came.
+    code came. `scratch`: the folder that the code may write to; None where it may write to none.
     """
 
     def __init__(
@@ -58,8 +59,10 @@ class Program:
         folder: str,
         *,
         is_scoring: bool = False,
+        scratch: Scratch | None = None,
     ) -> None:
         self._is_scoring = is_scoring
+        self._scratch = scratch
         self._maker = next((key for key in (SAMPLES, PROCESS_DOCS) if key in functions), "")
         self._make = functions.get(self._maker)
         self.functions = {key: each for key, each in functions.items() if key != self._maker}
@@ -74,6 +77,8 @@ class Program:
         # A look for garbage would write to all rows, and so make a copy of each in each process.
         gc.disable()
         gc.freeze()
+        if self._scratch:
+            self._scratch.keep()
         while batch := list(islice(given, BATCH_ROWS)):
             self._in_copy(self._ask, batch, count)
             if self.functions and len(batch) > 1:
@@ -103,6 +108,8 @@ class Program:
     def _in_copy(self, ask: Callable[[list[Row], int], None], batch: list[Row], start: int) -> None:
         """In a copy of this process, so that what the functions keep is gone afterwards."""
         self._output.flush()
+        if self._scratch:
+            self._scratch.restore()
         copy = os.fork()
         if copy == 0:
             try:
@@ -184,22 +191,23 @@ def _function(key: str, path: str, name: str, files: TaskFiles) -> Callable[...,
     return found
 
 
-def _program(header: Row, output: BinaryIO, files: TaskFiles, folder: str) -> Program:
+def _program(header: Row, output: BinaryIO, files: TaskFiles, folder: str, scratch: str) -> Program:
     """Its functions make rows, or where the header says so, score answers or filter them."""
+    written = Scratch(scratch)
     if "filters" in header:
         steps = {
             pipeline: [(_function("filter_list", path, name, files), options) for path, name, options in each]
             for pipeline, each in header["filters"].items()
         }
-        return Program(filter_functions(steps, folder), output, folder, is_scoring=True)
+        return Program(filter_functions(steps, folder), output, folder, is_scoring=True, scratch=written)
     functions = dict(_functions(header["functions"], files))
     if "scores" in header:
         functions = scoring_functions(functions, header["scores"], folder)
-    return Program(functions, output, folder, is_scoring="scores" in header)
+    return Program(functions, output, folder, is_scoring="scores" in header, scratch=written)
 
 
-def main(folder: str) -> None:
-    """`folder` has the files of the task. What the code prints goes to the standard error."""
+def main(folder: str, scratch: str) -> None:
+    """`folder` has the files of the task; `scratch` is emptied. What the code prints goes to stderr."""
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     header = json.loads(sys.stdin.buffer.readline())
@@ -211,7 +219,7 @@ def main(folder: str) -> None:
     random.seed(SEED)
     program = Program({}, output, folder)
     try:
-        program = _program(header, output, files, folder)
+        program = _program(header, output, files, folder, scratch)
         _seed(SEED, NUMPY_SEED)
         if header.get("aggregates"):
             functions = program.functions
