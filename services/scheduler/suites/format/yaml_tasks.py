@@ -135,7 +135,9 @@ def _sha(content: bytes) -> bytes:
 def _rows(dataset: Mapping[str, str], location: SuiteLocation) -> tuple[RowsReference, RowsReference | None]:
     form = csv_form(cast("Fields", dataset.get("csv", {})))
     if "file" in dataset:
-        rows = RowsReference(location.suite, file=location.folder / dataset["file"], csv=form)
+        rows = RowsReference(
+            location.suite, file=location.folder / dataset["file"], csv=form, where=_where(dataset)
+        )
         shown = dataset.get("fewshot_file")
         return rows, None if shown is None else replace(rows, file=location.folder / shown)
     shown = dataset.get("fewshot_split")
@@ -154,7 +156,12 @@ def _hub_rows(dataset: Mapping[str, str], suite: str, split: str) -> RowsReferen
         revision=dataset.get("revision"),
         data_files=(named,) if isinstance(named, str) else tuple(named),
         csv=csv_form(cast("Fields", dataset.get("csv", {}))),
+        where=_where(dataset),
     )
+
+
+def _where(dataset: Fields) -> tuple[tuple[str, object], ...]:
+    return tuple(cast("Fields", dataset.get("where", {})).items())
 
 
 def _templates(fields: Fields) -> TaskTemplates:

@@ -22,7 +22,13 @@ from services.scheduler.suites.rendering.sample import (
 )
 from services.scheduler.suites.rows.errors import UnreadableRow
 from services.scheduler.suites.rows.ports import RowSource
-from services.scheduler.suites.rows.row_source import Provenance, RowSet, SourceRow
+from services.scheduler.suites.rows.row_source import (
+    Provenance,
+    RowSet,
+    RowsReference,
+    SourceRow,
+    chosen_rows,
+)
 from services.scheduler.suites.rows.task_code import is_code_column
 from services.scheduler.suites.suite import FewshotRule, FewshotSampler, TaskDefinition
 from services.scheduler.suites.templates.errors import RowFault
@@ -113,7 +119,7 @@ def open_task(
     task: TaskDefinition, source: RowSource, num_fewshot: int | None = None, limit: int | None = None
 ) -> RenderedTask:
     """Finds the rows now and renders them as they are read. `num_fewshot` None means the task's default."""
-    rows = source.open(task.rows)
+    rows = _opened(source, task.rows)
     shots = task.fewshot.num_fewshot if num_fewshot is None else num_fewshot
     if shots == 0:
         return RenderedTask(render_task(task, rows.rows, limit=limit), rows.provenance)
@@ -122,11 +128,16 @@ def open_task(
         if not own:
             raise NoFewshotPool(task=task.name)
         return RenderedTask(render_task(task, rows.rows, own, shots, limit), rows.provenance)
-    pool = source.open(task.fewshot_rows)
+    pool = _opened(source, task.fewshot_rows)
     samples = render_task(task, rows.rows, _pool_rows(task, pool, shots), shots, limit)
     # The definition of the task covers what its file has.
     origin = None if task.fewshot_rows.is_written else pool.provenance
     return RenderedTask(samples, rows.provenance, origin)
+
+
+def _opened(source: RowSource, reference: RowsReference) -> RowSet:
+    found = source.open(reference)
+    return replace(found, rows=chosen_rows(found.rows, reference.where)) if reference.where else found
 
 
 def _pool_rows(task: TaskDefinition, pool: RowSet, num_fewshot: int) -> list[SourceRow]:

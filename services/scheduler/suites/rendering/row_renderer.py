@@ -1,9 +1,6 @@
 """One row becomes a prompt with its right answer, or raises the reason why it cannot."""
 
-import ast
 from collections.abc import Sequence
-
-import orjson
 
 from proctor.values.sample import Target
 from proctor.values.scoring import OutputType
@@ -11,10 +8,9 @@ from services.scheduler.suites.rendering.sample import RenderedRow
 from services.scheduler.suites.rows.row_source import SourceRow
 from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.suites.templates.errors import RowFault
+from services.scheduler.suites.templates.literals import parse_literal
 from services.scheduler.suites.templates.prompt_template import PromptTemplate
 
-# Written in Python's syntax, whose parser takes many times the memory of its text.
-MAX_LIST_CHARACTERS = 1024 * 1024
 # More digits are a text and no index of a choice.
 _MAX_INDEX_DIGITS = 6
 
@@ -38,7 +34,7 @@ def _read_label(text: str, *, has_choices: bool) -> object:
     if has_choices and text.isascii() and text.isdigit() and len(text) <= _MAX_INDEX_DIGITS:
         return int(text)
     if text.startswith("[") and text.endswith("]"):
-        listed = _read(text)
+        listed = parse_literal(text)
         return listed if isinstance(listed, list) else text
     return text
 
@@ -60,7 +56,7 @@ def _hint(label: object) -> str:
 def text_list(template: PromptTemplate, row: SourceRow, key: str) -> tuple[str, ...]:
     """Texts of a column or template that gives a list; `key` is named in the error."""
     value = template.value(row)
-    listed = _read(value) if isinstance(value, str) else value
+    listed = parse_literal(value) if isinstance(value, str) else value
     if not isinstance(listed, list | tuple) or not listed:
         raise RowFault(f"{key} gives no list of texts")
     if None in listed:
@@ -72,21 +68,6 @@ def _require_value(template: PromptTemplate, value: object) -> object:
     if value is None:
         raise RowFault(f"the field {template.source!r} is null", template.source)
     return value
-
-
-def _read(text: str) -> object:
-    """Parses a list written as JSON or as a Python literal; returns other text unchanged."""
-    if len(text) > MAX_LIST_CHARACTERS:
-        raise RowFault(f"a list is written with more than {MAX_LIST_CHARACTERS:,} characters")
-    try:
-        return orjson.loads(text)
-    except ValueError:
-        pass
-    try:
-        return ast.literal_eval(text)
-    # Python's parser raises the last two for brackets that are nested deeply.
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text
 
 
 def _is_joined(before: str, after: str) -> bool:

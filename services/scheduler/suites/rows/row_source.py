@@ -1,11 +1,11 @@
 """Rows of a task: how they are referenced, and their provenance."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from services.scheduler.suites.rows.csv_form import TEXT_WITH_HEADER, CsvForm
-from services.scheduler.suites.rows.errors import RowsMissing
+from services.scheduler.suites.rows.errors import RowsMissing, UnreadableRow
 from services.scheduler.suites.rows.task_code import TaskCode
 
 SourceRow = Mapping[str, object]
@@ -29,7 +29,8 @@ class RowsReference:
     """Refers to one split: a file of the suite's folder (`file`), or a hub data set (`hub_id`).
 
     `samples`: rows of the task's own file instead. `code` of the task makes its rows of those. `data_files`
-    are the files of the split in the hub's data set, where the task names them.
+    are the files of the split in the hub's data set, where the task names them. `where`: the rows are those
+    that have these values in these columns.
     """
 
     suite: str
@@ -42,6 +43,7 @@ class RowsReference:
     data_files: tuple[str, ...] = ()
     csv: CsvForm = TEXT_WITH_HEADER
     code: TaskCode | None = None
+    where: tuple[tuple[str, object], ...] = ()
 
     @property
     def is_written(self) -> bool:
@@ -56,6 +58,7 @@ class RowsReference:
             return self.suite
         parts = [f"config {self.config!r}"] if self.config else []
         files = [f"of {', '.join(self.data_files)}"] if self.data_files else []
+        files += [f"{column} {value!r}" for column, value in self.where]
         return f"{self.hub_id} ({', '.join([*parts, f'split {self.split!r}', *files])})"
 
 
@@ -75,6 +78,16 @@ class RowSet:
 
     rows: Iterable[SourceRow]
     provenance: Provenance
+
+
+def chosen_rows(rows: Iterable[SourceRow], where: Sequence[tuple[str, object]]) -> Iterator[SourceRow]:
+    """The rows with these values. Raises `UnreadableRow` at one without such a column."""
+    for number, row in enumerate(rows, start=1):
+        absent = next((column for column, _ in where if column not in row), None)
+        if absent is not None:
+            raise UnreadableRow(number, f"it has no column {absent!r}, by which rows are chosen")
+        if all(row[column] == value for column, value in where):
+            yield row
 
 
 def check_field_names(file: str, names: Sequence[str]) -> None:

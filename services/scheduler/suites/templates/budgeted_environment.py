@@ -27,6 +27,7 @@ from services.scheduler.suites.templates.budget import (
 )
 from services.scheduler.suites.templates.cost_writer import CHARGED, JOIN, LOOP, MACRO
 from services.scheduler.suites.templates.errors import NullWritten
+from services.scheduler.suites.templates.literals import parse_literal
 
 # Markup for pages, formatting by terminal width, and random output, which would differ from model to model.
 _FILTERS_LEFT_OUT = ("forceescape", "pprint", "random", "urlize", "wordwrap", "xmlattr")
@@ -222,7 +223,7 @@ def new_environment() -> BudgetedEnvironment:
         undefined=StrictUndefined, keep_trailing_newline=True, optimized=False, finalize=finalize
     )
     filters: dict[str, Callable[..., object]] = {**environment.filters, "format": format_filter}
-    filters["regex_replace"] = regex_replace
+    filters |= {"regex_replace": regex_replace, "parse": parse_literal}
     for name in _FILTERS_LEFT_OUT:
         del filters[name]
     environment.filters = {name: budgeted(one, FILTER_GROWTH.get(name)) for name, one in filters.items()}

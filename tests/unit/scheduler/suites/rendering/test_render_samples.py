@@ -379,3 +379,22 @@ def test_examples_that_stand_in_make_a_task_a_stand_in() -> None:
     assert not RenderedTask(iter(()), official).is_stand_in
     assert RenderedTask(iter(()), official, shown).is_stand_in
     assert RenderedTask(iter(()), official, shown).revision == "r1 examples r2"
+
+
+def test_rows_and_examples_are_those_with_the_values(tmp_path: Path) -> None:
+    dataset = {"id": "org/colours", "split": "validation", "fewshot_split": "train", "where": {"label": 1}}
+    task = load_one(tmp_path, dataset=dataset, fewshot_config={"sampler": "first_n", "drop_document": False})
+    rows = RowsInMemory({"validation": ROWS, "train": reversed(ROWS[:2])})
+    samples = list(open_task(task, rows, num_fewshot=1).samples)
+    assert [sample.prompt.as_text for sample in samples] == [
+        "grass is green\n\ngrass is",
+        "grass is green\n\nmoss is",
+    ]
+    assert [sample.doc_id for sample in samples] == [0, 1]
+    assert str(task.rows) == "org/colours (split 'validation', label 1)"
+
+
+def test_a_row_without_the_column_by_which_rows_are_chosen_is_named(tmp_path: Path) -> None:
+    task = load_one(tmp_path, dataset={"id": "x", "split": "test", "where": {"level": 5}})
+    with pytest.raises(InvalidRow, match=r"row 0 .*it has no column 'level', by which rows are chosen"):
+        list(open_task(task, RowsInMemory({"test": ROWS})).samples)

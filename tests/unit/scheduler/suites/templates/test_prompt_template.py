@@ -23,6 +23,11 @@ def test_regex_replace_of_lm_eval_is_there() -> None:
     assert template.text({"text": "7 of 12"}) == "# of #"
 
 
+@pytest.mark.parametrize("text", ['["a", "b"]', "['a', 'b']", '("a", "b")'])
+def test_a_list_that_is_written_as_a_text_is_parsed(text: str) -> None:
+    assert compile_template("{{ (choices | parse)[1] }}").text({"choices": text}) == "b"
+
+
 @pytest.mark.parametrize(
     ("source", "text"),
     [
