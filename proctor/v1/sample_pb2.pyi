@@ -301,6 +301,7 @@ class MetricUse(_message.Message):
     OPTIONS_JSON_FIELD_NUMBER: _builtins.int
     FUNCTION_FIELD_NUMBER: _builtins.int
     AGGREGATION_FIELD_NUMBER: _builtins.int
+    LESS_IS_BETTER_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Registered name, for example acc, acc_norm, mcc, f1, exact_match."""
     options_json: _builtins.str
@@ -309,6 +310,8 @@ class MetricUse(_message.Message):
     """Python code of the task that scores an answer, as "path:function"; empty means the metric of that name."""
     aggregation: _builtins.str
     """Python code of the task that makes the figure of what all answers score, as "path:function"; empty means that of the metric."""
+    less_is_better: _builtins.bool
+    """Of what Python code of the task scores, less is better; never the main metric of the task."""
     def __init__(
         self,
         *,
@@ -316,10 +319,11 @@ class MetricUse(_message.Message):
         options_json: _builtins.str = ...,
         function: _builtins.str = ...,
         aggregation: _builtins.str = ...,
+        less_is_better: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aggregation", b"aggregation", "function", b"function", "name", b"name", "options_json", b"options_json"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aggregation", b"aggregation", "function", b"function", "less_is_better", b"less_is_better", "name", b"name", "options_json", b"options_json"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

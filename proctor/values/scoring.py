@@ -70,13 +70,15 @@ class MetricUse:
     """A metric by name. `options_json` is a JSON object as text, "" for no options.
 
     `function` and `aggregation` name Python code of the task as `path:function`: it scores an answer, and
-    makes the figure of what all answers score.
+    makes the figure of what all answers score. `less_is_better` is said of metrics by such code; those of the
+    catalogue have their own direction.
     """
 
     name: str
     options_json: str = ""
     function: str = ""
     aggregation: str = ""
+    less_is_better: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,10 @@ def _document(run: ExportedRun) -> Mapping[str, object]:
     created = plan.facts.created_at
     made_at = run.record.frozen_at or created
     provider, name = split_model(plan.facts.model)
+    lower = {
+        task.task: [each.key for each in scoring.scored_metrics if not each.metric.entry.higher_is_better]
+        for task, scoring in zip(plan.tasks, plan.scorings, strict=True)
+    }
     logged = next((task.provenance.logged_by for task in plan.tasks if task.provenance.logged_by), "")
     return {
         "schema_version": SCHEMA_VERSION,
@@ -75,7 +79,7 @@ def _document(run: ExportedRun) -> Mapping[str, object]:
             "additional_details": {"deployment_type": _UNKNOWN, "model_availability": _UNKNOWN},
         },
         "evaluation_results": [
-            _result(task, metric, figure)
+            _result(task, metric, figure, lower_is_better=metric in lower.get(task.task, ()))
             for task in run.summary.tasks
             for metric, figure in task.figures.items()
             if figure.mean is not None
@@ -83,7 +87,7 @@ def _document(run: ExportedRun) -> Mapping[str, object]:
     }
 
 
-def _result(task: TaskSummary, metric: str, figure: Figure) -> Mapping[str, object]:
+def _result(task: TaskSummary, metric: str, figure: Figure, *, lower_is_better: bool) -> Mapping[str, object]:
     known = metric_of(metric)
     unit = known.unit if known else None
     bounds = {"min_score": unit.low, "max_score": unit.high} if unit else {}
@@ -99,7 +103,7 @@ def _result(task: TaskSummary, metric: str, figure: Figure) -> Mapping[str, obje
             "metric_id": metric,
             "metric_name": metric,
             **({"metric_unit": unit.in_words} if unit else {}),
-            "lower_is_better": known is not None and not known.higher_is_better,
+            "lower_is_better": lower_is_better or (known is not None and not known.higher_is_better),
             "score_type": "continuous",
             **{name: bound for name, bound in bounds.items() if bound is not None},
         },

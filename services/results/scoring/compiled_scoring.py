@@ -348,7 +348,12 @@ def _compiled_metric(use: MetricUse, scoring: TaskScoring, slow_time: SlowTime) 
         return replace(read_metric(use.name, use.options_json, slow_time), aggregation=use.aggregation)
     is_choice = scoring.output_type is OutputType.MULTIPLE_CHOICE
     needed = MetricInput.LOGPROBS if is_choice else MetricInput.TEXT
-    entry = Metric(use.name, (needed,), "What Python code of the task makes of an answer.")
+    entry = Metric(
+        use.name,
+        (needed,),
+        "What Python code of the task makes of an answer.",
+        higher_is_better=not use.less_is_better,
+    )
     return CompiledMetric(
         use.name,
         coded=entry,

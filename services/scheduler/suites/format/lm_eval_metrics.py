@@ -24,6 +24,7 @@ class CodedMetric:
     function: FunctionName | None = None
     aggregation: FunctionName | None = None
     is_native: bool = False
+    less_is_better: bool = False
 
 
 @dataclass(slots=True)
@@ -50,6 +51,9 @@ def take_coded_metrics(uses: object, output_type: str, *, is_processed: bool) ->
         taken.faults += _faults(coded, use, [each.name for each in taken.coded[:-1]])
         if coded.is_native:
             taken.others.append({key: value for key, value in use.items() if key != "aggregation"})
+    if taken.coded and not taken.others and all(each.less_is_better for each in taken.coded):
+        problem = "of no metric more is better: runs of the task could not be ranked"
+        taken.faults.append(ValueFault(("metric_list",), problem))
     return taken
 
 
@@ -67,7 +71,9 @@ def _coded(place: int, use: Fields, output_type: str, *, is_processed: bool) -> 
     if not (is_processed or function or aggregation):
         return None
     options = {} if is_native else {key: use[key] for key in use if key not in NON_OPTION_KEYS}
-    return CodedMetric(place, name, options, None if is_processed else function, aggregation, is_native)
+    made = None if is_processed else function
+    less_is_better = use.get("higher_is_better") is False and not is_native
+    return CodedMetric(place, name, options, made, aggregation, is_native, less_is_better)
 
 
 def _faults(coded: CodedMetric, use: Fields, earlier: Sequence[str]) -> list[ValueFault]:
@@ -80,7 +86,4 @@ def _faults(coded: CodedMetric, use: Fields, earlier: Sequence[str]) -> list[Val
     if coded.aggregation is None and use.get("aggregation") not in _MEANS:
         problem = f"{use['aggregation']}: what code scores is summed up by mean, nanmean or code"
         faults.append(ValueFault((*path, "aggregation"), problem))
-    if use.get("higher_is_better") is False:
-        problem = f"of {coded.name} less is better, and figures are ranked by more"
-        faults.append(ValueFault((*path, "higher_is_better"), problem))
     return faults

@@ -147,6 +147,7 @@ def _read_scoring_code(
             json.dumps(metric.options, sort_keys=True) if metric.options else "",
             references.get("metric", ""),
             references.get("aggregation", ""),
+            metric.less_is_better,
         )
     code = reading.code()
     if code is None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.results.export.exported_run import ExportedRun
 from services.results.export.json_every_eval import EVERY_EVAL, EVERY_EVAL_SAMPLES, EveryEvalLines
 from services.results.export.model_card import MODEL_CARD
@@ -55,12 +56,16 @@ def test_every_eval_ever_says_of_which_figures_less_is_better() -> None:
     [task] = run.summary.tasks
     figures = {"bleu": Figure(30.0), "ter,strict": Figure(61.0), "of_code": Figure(1.0)}
     summary = replace(run.summary, tasks=(replace(task, figures=figures),))
-    document = json.loads(EVERY_EVAL.open(replace(run, figures=summary)).begin())
+    plan, use = run.record.plan, MetricUse("of_code", function="a.py:bias", less_is_better=True)
+    scoring = TaskScoring(OutputType.GENERATE_UNTIL, (use,), code_digest="0")
+    plan = replace(plan, tasks=(replace(plan.tasks[0], scoring=scoring),))
+    run = replace(run, record=replace(run.record, plan=plan), figures=summary)
+    document = json.loads(EVERY_EVAL.open(run).begin())
     configs = [result["metric_config"] for result in document["evaluation_results"]]
     assert {one["metric_id"]: one["lower_is_better"] for one in configs} == {
         "bleu": False,
         "ter,strict": True,
-        "of_code": False,
+        "of_code": True,
     }
 
 

@@ -199,6 +199,13 @@ def test_process_results_gives_all_metrics() -> None:
     assert task.code_keys == ("process_results",)
 
 
+def test_a_metric_of_which_less_is_better_stands_behind_another() -> None:
+    listed = "[{metric: bias, higher_is_better: false}, {metric: acc, higher_is_better: true}]"
+    given = f"{SCORED}process_results: !function utils.score\nmetric_list: {listed}\n"
+    task = task_of({"suite.yaml": given, "utils.py": ""})
+    assert task.scoring.metrics == (MetricUse("acc"), MetricUse("bias", less_is_better=True))
+
+
 def test_the_code_that_scores_is_part_of_both_digests() -> None:
     given = SCORED + METRICS
     first, second = (task_of({"suite.yaml": given, "utils.py": text}) for text in ("", "# more\n"))
@@ -260,7 +267,7 @@ def test_filters_that_cannot_be_executed_say_why(steps: str, problem: str) -> No
 @pytest.mark.parametrize(
     ("metric", "problem"),
     [
-        ("metric: !function utils.a, higher_is_better: false", "of a less is better, and figures are ranked"),
+        ("metric: !function utils.a, higher_is_better: false", "of no metric more is better: runs of the "),
         ("metric: !function utils.a, aggregation: median", "median: what code scores is summed up by mean, "),
         ("metric: !function gone.a", "!function gone.a: gone.py is not in the suite's folder"),
     ],
