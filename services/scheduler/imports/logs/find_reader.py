@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from services.scheduler.imports.logged_run import LoggedRun, ReadOptions
-from services.scheduler.imports.logs.document import LogProblem, as_object
+from services.scheduler.imports.logs.document import LogProblem, as_list, as_object
 from services.scheduler.imports.logs.every_eval_log import EveryEvalLog, looks_like_every_eval
 from services.scheduler.imports.logs.harbor_job import HarborJob, looks_like_harbor
 from services.scheduler.imports.logs.harness_log import HarnessLog, looks_like_harness
@@ -16,6 +16,16 @@ from services.scheduler.imports.logs.sample_writer import SampleWriter
 FORMS = (
     "results and samples of lm-eval, a log of Inspect, a run folder of HELM, a job folder of Harbor, "
     "or samples in the form of Every Eval Ever"
+)
+
+_WRITE_OUT = "_write_out_info.json"
+_EARLY_SAMPLES = (
+    "It is what lm-eval before 0.4 writes with --write_out, which does not tell where a prompt ends and its "
+    "answer begins. Evaluate again with lm-eval 0.4 or newer, and --log_samples."
+)
+_EARLY_RESULTS = (
+    "It has figures of lm-eval before 0.4, without samples. "
+    "Evaluate again with lm-eval 0.4 or newer, and --log_samples."
 )
 
 
@@ -41,9 +51,27 @@ def find_reader(files: LogFiles, options: ReadOptions, writer: SampleWriter) -> 
     for looks_like, reader in readers:
         if looks_like(files):
             return reader(files, options, writer)
+    if problem := _of_early_harness(files):
+        raise LogProblem(problem)
     if options.task:
         return HarnessLog(files, options, writer)
     raise LogProblem(f"It is no log that can be read: {FORMS}.")
+
+
+def _of_early_harness(files: LogFiles) -> str:
+    """What is wrong with a log of lm-eval before 0.4; "" for another one."""
+    names = [name for name in files.names if name.endswith(".json")]
+    if any(name.endswith(_WRITE_OUT) for name in names):
+        return _EARLY_SAMPLES
+    if len(names) != 1:
+        return ""
+    document = files.document(names[0])
+    listed = as_list(document)
+    if listed and {"doc_id", "prompt_0"} <= as_object(listed[0]).keys():
+        return _EARLY_SAMPLES
+    found = as_object(document)
+    is_early = isinstance(found.get("results"), dict) and isinstance(found.get("versions"), dict)
+    return _EARLY_RESULTS if is_early else ""
 
 
 def _has_harness_results(files: LogFiles) -> bool:

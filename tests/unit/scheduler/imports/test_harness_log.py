@@ -23,6 +23,14 @@ RESULTS = {
 }
 
 
+# What releases before 0.4 wrote.
+EARLY = {
+    "results": {"qa": {"acc": 0.5, "acc_stderr": 0.1}},
+    "versions": {"qa": 0},
+    "config": {"model": "hf-causal", "model_args": "pretrained=gpt2", "num_fewshot": 0, "limit": None},
+}
+
+
 def choice_line(doc_id: int, acc: float, target: object = "1", **more: object) -> dict[str, object]:
     return {
         "doc_id": doc_id,
@@ -176,6 +184,14 @@ def test_what_the_log_lacks_is_said_in_one_sentence() -> None:
     )
     assert problem_of({"results.json": json.dumps(RESULTS)}) == (
         "It has no samples; lm-eval writes them with --log_samples."
+    )
+    assert "figures of lm-eval before 0.4, without samples" in problem_of({"gpt2.json": json.dumps(EARLY)})
+    assert "lm-eval before 0.4 writes with --write_out" in problem_of(
+        {
+            "qa.json": json.dumps(
+                [{"doc_id": 0, "prompt_0": "5? yes", "logit_0": -2.5, "truth": "1", "acc": "1"}]
+            )
+        }
     )
     two = {f"{name}/results_x.json": json.dumps(RESULTS) for name in "ab"}
     assert "results of 2 runs" in problem_of({**two, "samples_qa.jsonl": lines(choice_line(0, 1.0))})
