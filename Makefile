@@ -146,7 +146,10 @@ $(OTHER)/.installed: pyproject.toml constraints.txt
 	$(call install_into,$(OTHER),test)
 	@touch $@
 
-.PHONY: test-escapes test-cluster test-images images
+.PHONY: parity test-escapes test-cluster test-images images
+parity: $(VENV)/.installed ## Tasks of lm-evaluation-harness evaluated there and here, some 250, as a table; some 20 minutes
+	$(BIN)/pytest -q -m "" tests/contract/suites/test_field_parity.py
+
 test-escapes: $(VENV)/.installed ## Attempts to escape, to abuse and to cheat, as a table by engine
 	$(BIN)/python -m tests.integration.worker.sandboxes.attempt_table
 

@@ -96,7 +96,11 @@ def hash_answer(sample: RenderedSample) -> Answer:
 
 
 def _hash(context: str, continuation: str) -> int:
-    return int(hashlib.sha256(f"{context}\0{continuation}".encode()).hexdigest(), 16) % 1000
+    return hash_text(f"{context}\0{continuation}") % 1000
+
+
+def hash_text(text: str) -> int:
+    return int(hashlib.sha256(text.encode()).hexdigest(), 16)
 
 
 @dataclass(frozen=True)

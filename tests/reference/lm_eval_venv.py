@@ -6,11 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).parent / "lm_eval_requirements.txt"
+PACKAGES = Path(__file__).parent / "task_code_requirements.txt"
 _LIMIT_SECONDS = 540.0
 _READY = "ready"
 _QUIET_AND_OFFLINE = {
@@ -27,8 +30,35 @@ def lm_eval_python() -> Path:
     return _interpreter(Path(given) if given else _made_venv())
 
 
+@cache
+def lm_eval_tasks() -> Path:
+    """The folder of its tasks."""
+    [folder] = lm_eval_python().parent.parent.glob("lib/*/site-packages/lm_eval/tasks")
+    return folder
+
+
+@cache
+def task_packages() -> Path:
+    """A folder of packages that the code of tasks imports in sandboxes: made once, by their interpreter.
+
+    Not below the home of root, which the users of sandboxes cannot enter.
+    """
+    digest = hashlib.sha256(PACKAGES.read_bytes()).hexdigest()[:12]
+    folder = Path(tempfile.gettempdir()) / f"proctor-packages-{digest}"
+    with _locked(folder.with_suffix(".lock")):
+        if not (folder / _READY).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            pip = ["python3", "-m", "pip", "install", "--quiet", "--target", str(folder), "-r", str(PACKAGES)]
+            subprocess.run(pip, check=True, timeout=_LIMIT_SECONDS)
+            (folder / _READY).touch()
+    return folder
+
+
 def run_in_lm_eval(
-    arguments: Sequence[str | Path], environment: Mapping[str, str] | None = None, input_text: str = ""
+    arguments: Sequence[str | Path],
+    environment: Mapping[str, str] | None = None,
+    input_text: str = "",
+    limit_seconds: float = _LIMIT_SECONDS,
 ) -> str:
     """What `python <arguments>` prints there. Where it fails, its last words are in the error."""
     # Without PYTHONPATH of the test: what is compared must not come from our own tree.
@@ -42,7 +72,7 @@ def run_in_lm_eval(
         capture_output=True,
         text=True,
         check=False,
-        timeout=_LIMIT_SECONDS,
+        timeout=limit_seconds,
     )
     if done.returncode:
         raise RuntimeError(f"{command} exited with {done.returncode}:\n{done.stderr[-4000:]}")

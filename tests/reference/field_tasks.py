@@ -1,0 +1,100 @@
+"""Tasks of lm-evaluation-harness as they are, evaluated there and here over rows of our own making."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from proctor.task_names import TaskNames, read_task_names
+from proctor.values.outcome import Answer
+from services.scheduler.suites.format.yaml_files import SuiteFiles
+from services.scheduler.suites.format.yaml_suite_reader import NameRule, read_suite
+from services.scheduler.suites.rendering.sample import RenderedSample
+from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference
+from services.scheduler.suites.suite import SuiteDefinition
+from tests.reference.field_rows import ANSWERS, made_rows
+from tests.reference.golden_reference import hash_answer, hash_text
+from tests.reference.lm_eval_venv import lm_eval_tasks
+
+# By a task, a group or a tag, how many examples are shown; None: as the task says. The first Open LLM
+# Leaderboard shows more of them, which are drawn in the same way.
+LEADERBOARD_1: Mapping[str, int | None] = {
+    "arc_challenge": 5,
+    "hellaswag": 5,
+    "truthfulqa_mc1": 0,
+    "truthfulqa_mc2": 0,
+    "mmlu": 5,
+    "gsm8k": 5,
+}
+FIELD: Mapping[str, int | None] = {
+    **LEADERBOARD_1,
+    "leaderboard": None,
+    "hendrycks_math": None,
+    "minerva_math": None,
+    "mmlu_pro": None,
+    "gpqa_main_zeroshot": None,
+    "gpqa_diamond_cot_zeroshot": None,
+    "gpqa_extended_generative_n_shot": None,
+    "bbh_zeroshot": None,
+    "bbh_cot_zeroshot": None,
+    "truthfulqa_gen": None,
+    "drop": 2,
+    "race": None,
+    "ifeval": None,
+    "aime24": None,
+    "aime25": None,
+    "piqa": 3,
+    "openbookqa": 3,
+    "triviaqa": 2,
+    "nq_open": 2,
+    "medqa_4options": 1,
+    "mgsm_direct": None,
+    "mgsm_cot_native": None,
+    "xnli": 1,
+    "belebele_ceb_Latn": None,
+}
+
+
+class MadeRows:
+    """The rows of our own making, of any split."""
+
+    def open(self, reference: RowsReference) -> RowSet:
+        return RowSet(
+            made_rows(reference.hub_id, reference.config, reference.split), Provenance("test", "", "")
+        )
+
+
+@cache
+def _names() -> TaskNames:
+    return read_task_names(_paths(), _read)
+
+
+@cache
+def _paths() -> tuple[str, ...]:
+    root = lm_eval_tasks()
+    return tuple(sorted(path.relative_to(root).as_posix() for path in root.rglob("*.yaml")))
+
+
+def _read(path: str) -> bytes:
+    return (lm_eval_tasks() / path).read_bytes()
+
+
+def field_suites(name: str) -> list[SuiteDefinition]:
+    """The suite of a task or a group, or those of the tasks of a tag."""
+    names = _names()
+    return [_suite(names.files[one]) for one in ([name] if name in names.files else names.tagged[name])]
+
+
+def _suite(path: str) -> SuiteDefinition:
+    files = SuiteFiles(_read, path, _paths)
+    # All files are read for them, which takes seconds.
+    files.__dict__["task_names"] = _names()
+    reading = read_suite(files, Path(lm_eval_tasks()), NameRule())
+    assert reading.suite is not None, reading.faults[:3]
+    return reading.suite
+
+
+def field_answer(sample: RenderedSample) -> Answer:
+    """What the model says there as well: the hash of the prompt chooses it."""
+    if sample.choices:
+        return hash_answer(sample)
+    return Answer(ANSWERS[hash_text(sample.prompt.as_text) % len(ANSWERS)])
