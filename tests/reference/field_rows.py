@@ -274,7 +274,7 @@ def _mgsm(draw: Random, number: int) -> Row:
     answer = None if number % 4 else f"Step-by-Step Answer: {_words(draw)}. The answer is {number}."
     return {
         "question": f"{'' if number % 4 else 'Question: '}{_words(draw)} {number}?",
-        "answer": answer if number else "Step-by-Step Answer: It is 0.",
+        "answer": answer if number else "Step-by-Step Answer: Nothing is left of it. It is 0.",
         "answer_number": number,
         "equation_solution": None,
     }

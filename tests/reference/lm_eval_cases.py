@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
 
-from tests.reference.field_rows import made_rows
+from tests.reference.field_rows import ANSWERS, made_rows
 from tests.reference.golden_reference import folder_of
 
 Row = dict[str, object]
@@ -114,9 +114,21 @@ def named(row: Row) -> Sequence[str]:
     return (f" {names[0]}", f"a {names[-1].upper()}!", " the moon", "river", " ")
 
 
-def _made(data_set: str) -> tuple[Rows, Rows]:
+def any_answer(row: Row) -> Sequence[str]:
+    """What fits some questions and not others; which it is depends on the row."""
+    start = len(json.dumps(row)) % len(ANSWERS)
+    return (*ANSWERS[start:], *ANSWERS[:start])
+
+
+def formulas(row: Row) -> Sequence[str]:
+    """The right number in two dresses, another one, and nothing."""
+    right = row.get("answer", row.get("Answer")) or str(row["solution"]).partition("boxed{")[2].split("}")[0]
+    return (f" We get ${right}$.", f" ${right}$", " $-1$", "")
+
+
+def _made(data_set: str, config: str = "") -> tuple[Rows, Rows]:
     """Rows and examples of our own making in the form of a data set that the mirror lacks."""
-    return lambda: made_rows(data_set, "", "test"), lambda: made_rows(data_set, "", "train")
+    return lambda: made_rows(data_set, config, "test"), lambda: made_rows(data_set, config, "train")
 
 
 _GSM8K = real("gen/gsm8k.test.jsonl", 180)
@@ -129,6 +141,13 @@ _RECORD = real("super_glue/record.train_sample.jsonl", 32)
 _CB = real("super_glue/cb.validation.jsonl", 6)
 _MISMATCHED = real("glue/mnli.validation_mismatched_partial.jsonl", 62)
 _MMLU = "mmlu/{}/mmlu_anatomy.yaml"
+# Its examples are of the split that is called validation, which is evaluated in other tasks.
+_MMLU_PRO = _made("TIGER-Lab/MMLU-Pro")[0]
+# So is the only split of this one, which is called train.
+_AIME = _made("Maxwell-Jia/AIME_2024")[0]
+_MUSR = "leaderboard/musr/musr"
+# Expressions are compared here, texts of them there.
+_AS_MATH = {"math": "exact_match"}
 _TRUTHFULQA = "truthfulqa/truthfulqa_{}.yaml"
 
 CASES = (
@@ -183,6 +202,68 @@ CASES = (
         5,
         named,
     ),
+    Case("race", "race", "race/race.yaml", *_made("EleutherAI/race"), 2),
+    Case("xnli", "xnli_de", "xnli/xnli_de.yaml", *_made("facebook/xnli"), 3),
+    Case(
+        "belebele",
+        "belebele_deu_Latn",
+        "belebele/belebele_deu_Latn.yaml",
+        *_made("facebook/belebele"),
+        2,
+    ),
+    Case(
+        "mgsm",
+        "mgsm_direct_de",
+        "mgsm/direct/mgsm_direct_de.yaml",
+        *_made("juletxara/mgsm"),
+        2,
+        any_answer,
+    ),
+    Case(
+        "mgsm",
+        "mgsm_native_cot_th",
+        "mgsm/native_cot/mgsm_native_cot_th.yaml",
+        *_made("juletxara/mgsm"),
+        2,
+        any_answer,
+    ),
+    Case(
+        "mmlu_pro",
+        "mmlu_pro_computer_science",
+        "mmlu_pro/mmlu_pro_computer_science.yaml",
+        _MMLU_PRO,
+        _MMLU_PRO,
+        5,
+        any_answer,
+    ),
+    Case("musr", "musr_team_allocation", f"{_MUSR}_team_allocation.yaml", *_made("TAUR-Lab/MuSR"), 1),
+    Case(
+        "bbh",
+        "bbh_zeroshot_navigate",
+        "bbh/zeroshot/navigate.yaml",
+        *_made("SaylorTwift/bbh", "navigate"),
+        0,
+        any_answer,
+    ),
+    Case(
+        "bbh",
+        "bbh_cot_zeroshot_formal_fallacies",
+        "bbh/cot_zeroshot/formal_fallacies.yaml",
+        *_made("SaylorTwift/bbh", "formal_fallacies"),
+        0,
+        any_answer,
+    ),
+    Case(
+        "hendrycks_math",
+        "hendrycks_math_algebra",
+        "hendrycks_math/hendrycks_math_algebra.yaml",
+        *_made("EleutherAI/hendrycks_math"),
+        0,
+        formulas,
+        _AS_MATH,
+    ),
+    Case("aime", "aime24", "aime/aime24.yaml", _AIME, _AIME, 0, formulas, _AS_MATH),
+    Case("aime", "aime25", "aime/aime25.yaml", *_made("math-ai/aime25"), 0, formulas, _AS_MATH),
     # Six rows, so that one of the three labels is neither expected nor chosen.
     Case("superglue", "cb", "super_glue/cb/default.yaml", _CB, _CB, 1),
     Case("glue", "mnli_mismatch", "glue/mnli/mismatch.yaml", _MISMATCHED, _MISMATCHED, 2),

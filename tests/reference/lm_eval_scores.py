@@ -18,7 +18,7 @@ from lm_eval import simple_evaluate
 from lm_eval.api.model import LM
 from lm_eval.tasks import TaskManager
 
-EVALUATED_SPLITS = ("validation", "validation_mismatched", "test")
+EVALUATED_SPLITS = ("validation", "validation_mismatched", "test", "team_allocation")
 EXAMPLE_SPLITS = ("train", "dev")
 
 

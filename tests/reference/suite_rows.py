@@ -154,5 +154,5 @@ class MadeRows:
     def open(self, reference: RowsReference) -> RowSet:
         if reference.file is not None:
             return FileRows().open(reference)
-        row = made_row(reference)
+        row = {**made_row(reference), **dict(reference.where)}
         return RowSet([row, {**row, "again": True}], Provenance("test", "", ""))
