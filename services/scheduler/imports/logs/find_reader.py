@@ -63,15 +63,16 @@ def _of_early_harness(files: LogFiles) -> str:
     names = [name for name in files.names if name.endswith(".json")]
     if any(name.endswith(_WRITE_OUT) for name in names):
         return _EARLY_SAMPLES
-    if len(names) != 1:
+    if not names:
         return ""
     document = files.document(names[0])
     listed = as_list(document)
     if listed and {"doc_id", "prompt_0"} <= as_object(listed[0]).keys():
         return _EARLY_SAMPLES
     found = as_object(document)
-    is_early = isinstance(found.get("results"), dict) and isinstance(found.get("versions"), dict)
-    return _EARLY_RESULTS if is_early else ""
+    # Of each task, or of BigScience's releases a list.
+    has_results = isinstance(found.get("results"), dict | list)
+    return _EARLY_RESULTS if has_results and isinstance(found.get("versions"), dict) else ""
 
 
 def _has_harness_results(files: LogFiles) -> bool:

@@ -185,7 +185,9 @@ def test_what_the_log_lacks_is_said_in_one_sentence() -> None:
     assert problem_of({"results.json": json.dumps(RESULTS)}) == (
         "It has no samples; lm-eval writes them with --log_samples."
     )
-    assert "figures of lm-eval before 0.4, without samples" in problem_of({"gpt2.json": json.dumps(EARLY)})
+    for early in (EARLY, {**EARLY, "results": [{"task_name": "qa", "prompt_name": "who", "em": 0.5}]}):
+        problem = problem_of({f"step{number}.json": json.dumps(early) for number in (1, 2)})
+        assert problem.startswith("It has figures of lm-eval before 0.4, without samples.")
     assert "lm-eval before 0.4 writes with --write_out" in problem_of(
         {
             "qa.json": json.dumps(
