@@ -44,6 +44,24 @@ def files_digest(files: Mapping[str, bytes]) -> str:
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
+def registered_filter(content: bytes, name: str) -> str:
+    """The class of a Python file that registers itself as a filter of this name; "" where none does."""
+    if b"register_filter" not in content:
+        return ""
+    for node in ast.walk(_parsed(content)):
+        if isinstance(node, ast.ClassDef) and any(_registers(each, name) for each in node.decorator_list):
+            return node.name
+    return ""
+
+
+def _registers(decorator: ast.expr, name: str) -> bool:
+    if not isinstance(decorator, ast.Call) or not decorator.args:
+        return False
+    called, given = decorator.func, decorator.args[0]
+    word = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return word == "register_filter" and isinstance(given, ast.Constant) and given.value == name
+
+
 def function_file(name: str, named_in: str, has: Callable[[str], bool]) -> tuple[str, str]:
     """Path and function of `utils.process_docs` in a YAML file: beside that, or from the root."""
     module, _, function = name.rpartition(".")
@@ -54,11 +72,7 @@ def function_file(name: str, named_in: str, has: Callable[[str], bool]) -> tuple
 
 
 def _needed(file: str, content: bytes) -> Iterator[str]:
-    try:
-        tree = ast.parse(content)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # whoever executes it says so
-    for node in ast.walk(tree):
+    for node in ast.walk(_parsed(content)):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from _modules(_base(file, alias.name, 0), ())
@@ -67,6 +81,14 @@ def _needed(file: str, content: bytes) -> Iterator[str]:
             yield from _modules(_base(file, node.module or "", node.level), names)
         elif isinstance(node, ast.Constant) and _may_name_file(node.value):
             yield path_beside(file, str(node.value))
+
+
+def _parsed(content: bytes) -> ast.AST:
+    """Nothing where it is no Python: whoever executes it says so."""
+    try:
+        return ast.parse(content)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
 
 
 def _may_name_file(value: object) -> bool:

@@ -271,11 +271,16 @@ def _set_generation(task: ConvertedTask) -> None:
     options = task.fields.get("generation_kwargs")
     if not isinstance(options, dict):
         return
+    if task.fields["output_type"] == OutputType.MULTIPLE_CHOICE:
+        # Choices are weighed there as well, whatever it says of texts.
+        del task.fields["generation_kwargs"]
+        return
     limits = [options[name] for name in _TOKEN_LIMITS if name in options]
     others = {key: value for key, value in options.items() if key not in _TOKEN_LIMITS}
     if isinstance(others.get("do_sample"), bool) and not others.pop("do_sample"):
         others["temperature"] = 0
     # One beam is no search.
-    if others.get("num_beams") == 1:
-        del others["num_beams"]
+    if others.pop("num_beams", 1) != 1:
+        problem = "no server of models searches by beams; without it, answers are greedy"
+        task.faults.append(ValueFault(("generation_kwargs", "num_beams"), problem))
     task.fields["generation_kwargs"] = {**others, **({"max_gen_toks": limits[0]} if limits else {})}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from proctor.code_files import files_digest, function_file
+from proctor.code_files import files_digest, function_file, registered_filter
 from proctor.values.scoring import CODED_FILTER, MetricUse
 from services.scheduler.suites.format.lm_eval_metrics import PROCESS_RESULTS
 from services.scheduler.suites.format.lm_eval_task import ConvertedTask
@@ -92,6 +92,37 @@ def read_codes(files: SuiteFiles, declaration: Declaration, task: ConvertedTask)
         _read_example_code(files, declaration, task),
         _read_scoring_code(files, declaration, task),
     )
+
+
+def with_registered_filters(files: SuiteFiles, declaration: Declaration) -> Mapping[str, object]:
+    """The fields of a task, in which classes stand for the filters that its own files register by names."""
+    fields = declaration.fields(is_deep=False)
+    pipelines = fields.get("filter_list")
+    named = {key: value for key, value in fields.items() if isinstance(value, FunctionName)}
+    if not named or not isinstance(pipelines, list):
+        return fields
+    modules: dict[str, bytes] = {}
+    for key, name in named.items():
+        file, _ = function_file(
+            name, declaration.location((key,)).file, lambda each: bool(files.code_files(each))
+        )
+        modules[name.rpartition(".")[0]] = files.code_files(file).get(file, b"") if file else b""
+    return {**fields, "filter_list": [_with_classes(pipeline, modules) for pipeline in pipelines]}
+
+
+def _with_classes(pipeline: object, modules: Mapping[str, bytes]) -> object:
+    if not isinstance(pipeline, dict) or not isinstance(pipeline.get("filter"), list):
+        return pipeline
+    return {**pipeline, "filter": [_with_class(step, modules) for step in pipeline["filter"]]}
+
+
+def _with_class(step: object, modules: Mapping[str, bytes]) -> object:
+    if not isinstance(step, dict) or not isinstance(step.get("function"), str):
+        return step
+    for module, content in modules.items():
+        if found := registered_filter(content, step["function"]):
+            return {**step, "function": FunctionName(f"{module}.{found}")}
+    return step
 
 
 def _read_row_code(files: SuiteFiles, declaration: Declaration, task: ConvertedTask) -> TaskCode | None:

@@ -16,6 +16,7 @@ _GROUP_KEYS = frozenset(
 )
 # Groups whose files name each other; circles are reported apart.
 MAX_LEVELS = 20
+_BY_SIZE = "weight_by_size"
 # What a member is called by; not a key for its tasks.
 _NAMES = frozenset({"group", "task"})
 
@@ -150,7 +151,14 @@ def _named(fields: Mapping[str, object], path: KeyPath) -> object:
 
 def _aggregates(fields: Mapping[str, object]) -> list[object]:
     listed = fields.get("aggregate_metric_list") or []
-    return listed if isinstance(listed, list) else [listed]
+    return [_with_truth(use) for use in (listed if isinstance(listed, list) else [listed])]
+
+
+def _with_truth(use: object) -> object:
+    """A text is true there, whatever it says."""
+    if not isinstance(use, dict) or not isinstance(use.get(_BY_SIZE), str):
+        return use
+    return {**use, _BY_SIZE: bool(use[_BY_SIZE])}
 
 
 def _members(declaration: Declaration) -> Iterator[Layer]:

@@ -15,7 +15,12 @@ from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fiel
 from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import ValueFault
 from services.scheduler.suites.format.task_checks import compiled, sent_rows_faults, task_faults
-from services.scheduler.suites.format.yaml_code import ScoringCode, TaskCodes, read_codes
+from services.scheduler.suites.format.yaml_code import (
+    ScoringCode,
+    TaskCodes,
+    read_codes,
+    with_registered_filters,
+)
 from services.scheduler.suites.format.yaml_files import Declaration, SuiteFiles
 from services.scheduler.suites.rows.csv_form import csv_form
 from services.scheduler.suites.rows.row_source import RowsReference, SourceRow
@@ -49,7 +54,7 @@ def read_task(files: SuiteFiles, declaration: Declaration, location: SuiteLocati
     codes = TaskCodes()
     has_coded_metrics = False
     if is_lm_eval_task(fields):
-        converted = convert_lm_eval_task(declaration.fields(is_deep=False))
+        converted = convert_lm_eval_task(with_registered_filters(files, declaration))
         fields, origins, faults = converted.fields, converted.origins, converted.faults
         if fields:
             codes = read_codes(files, declaration, converted)

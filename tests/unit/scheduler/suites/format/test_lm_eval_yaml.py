@@ -156,6 +156,10 @@ def test_only_where_a_model_is_to_sample_the_temperature_counts(options: str, te
     assert generation.temperature == temperature
 
 
+def test_how_texts_are_generated_says_nothing_of_choices() -> None:
+    assert task_of(CHOICES + "generation_kwargs: {do_sample: false, until: []}\n").generation is None
+
+
 def test_filters_have_the_defaults_they_have_there() -> None:
     pipelines = """\
 filter_list:
@@ -194,7 +198,7 @@ task:
     aggregate_metric_list: {metric: acc, weight_by_size: false}
   - inner
 aggregate_metric_list:
-  - {metric: acc, aggregation: mean, filter_list: none}
+  - {metric: acc, aggregation: mean, filter_list: none, weight_by_size: truez}
 metadata: {version: 1}
 """
     more = WORDS.replace("task: words", "task: more")
@@ -290,6 +294,7 @@ def test_what_is_wrong_with_a_group_is_reported(text: str, line: int, key: str, 
         ("metric_list: [{metric: exact_match, k: 3}]", "metric_list.0.k", "there is no such key"),
         ("filter_list: [{name: a, filter: [{function: map}]}]", "filter_list.0.filter.0.function", "'map'"),
         ("repeats: 8", "repeats", "order the run with as many rollouts instead"),
+        ("generation_kwargs: {num_beams: 4}", "generation_kwargs.num_beams", "no server of models searches"),
         ("doc_to_image: image", "doc_to_image", "models are asked in text only"),
         ("code: {}", "code", "unsafe_code: true says so"),
         ("metric_list: [{metric: pass@1}]", "metric_list.0.metric", "pass@1 needs code"),

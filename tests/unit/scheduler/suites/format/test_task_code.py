@@ -241,6 +241,15 @@ def test_filters_by_code_are_steps_that_name_it() -> None:
     assert other.scoring.code_digest != task.scoring.code_digest
 
 
+def test_a_filter_that_a_file_of_the_task_registers_is_its_class() -> None:
+    registered = "@register_filter('Mine_by_name')\nclass Mine: pass\n"
+    listed = "filter_list: [{name: own, filter: [{function: Mine_by_name, group_select: -1}]}]\n"
+    task = task_of({"suite.yaml": TASK + listed, "utils.py": registered})
+    [pipeline] = json.loads(task.scoring.filters_json)
+    step = {"function": "custom", "code": "utils.py:Mine", "options": {"group_select": -1}}
+    assert pipeline["filter"] == [step]
+
+
 @pytest.mark.parametrize(
     ("steps", "problem"),
     [
