@@ -285,6 +285,17 @@ def _medqa(draw: Random, number: int) -> Row:
     return {"id": str(number), "sent1": f"{_words(draw)}?", "sent2": "", **endings, "label": number % 4}
 
 
+def _squad(draw: Random, number: int) -> Row:
+    texts = ["The river", *_distinct(draw, 1)] if number % 2 else []
+    return {
+        "id": str(number),
+        "title": "made",
+        "context": f"{_words(draw, 6)}.",
+        "question": f"{_words(draw)}?",
+        "answers": {"text": texts, "answer_start": [0 for _ in texts]},
+    }
+
+
 def _boolq(draw: Random, number: int) -> Row:
     return {"passage": f"{_words(draw, 6)}.", "question": _words(draw), "label": number % 2, "idx": number}
 
@@ -316,6 +327,7 @@ MAKERS: dict[str, MakeRow] = {
     "juletxara/mgsm": _mgsm,
     "GBaker/MedQA-USMLE-4-options-hf": _medqa,
     "aps/super_glue": _boolq,
+    "rajpurkar/squad_v2": _squad,
 }
 
 

@@ -28,6 +28,8 @@ _TEMPLATE_FAILURES = (
 # Errors of Python in code generated from a template: numbers too long, loops nested too deeply.
 _COMPILE_FAILURES = (SyntaxError, RecursionError, ValueError, OverflowError)
 _SHOWN_CHARACTERS = 200
+# The whole row, for columns whose names are not names of Jinja; a column of this name comes first.
+ROW = "row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ class PromptTemplate:
         check_cancelled()
         token = BUDGET.set(RenderingBudget())
         try:
-            return template.render(row)
+            is_whole = ROW in self.fields and ROW not in row
+            return template.render({**row, ROW: row} if is_whole else row)
         except UndefinedError as error:
             raise self._fault_of(row, str(error)) from error
         except NullWritten as error:
@@ -72,6 +75,8 @@ class PromptTemplate:
 
     def _fault_of(self, row: SourceRow, message: str) -> RowFault:
         for field in self.fields:
+            if field == ROW:
+                continue
             if field not in row:
                 return RowFault(f"the field {field!r} is missing", field)
             if row[field] is None:

@@ -23,6 +23,14 @@ def test_regex_replace_of_lm_eval_is_there() -> None:
     assert template.text({"text": "7 of 12"}) == "# of #"
 
 
+def test_a_column_of_any_name_is_one_of_the_row() -> None:
+    template = compile_template("{{ row['Right answer'] }} of {{ options }}")
+    assert template.text({"Right answer": "b", "options": 2}) == "b of 2"
+    assert compile_template("{{ row }}").text({"row": "x"}) == "x"
+    with pytest.raises(RowFault, match="Right answer"):
+        template.text({"options": 2})
+
+
 @pytest.mark.parametrize("text", ['["a", "b"]', "['a', 'b']", '("a", "b")'])
 def test_a_list_that_is_written_as_a_text_is_parsed(text: str) -> None:
     assert compile_template("{{ (choices | parse)[1] }}").text({"choices": text}) == "b"
