@@ -25,6 +25,8 @@ _FREE_BYTES = 64 * 1024 * 1024
 # zipfile of Python before 3.14 does not know this method, which newer logs of Inspect have.
 _ZSTD_METHOD = 93
 _LOCAL_HEADER_BYTES = 30
+# What a clone without Git LFS has in the place of a large file.
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 # zipfile lets through what its parts raise: a place before the file, an extra field that is cut.
 _BROKEN = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, ZstdError, struct.error),
@@ -75,6 +77,8 @@ class LogFiles:
         return parsed(content, name)
 
     def _read(self, content: bytes, name: str) -> bytes:
+        if content.startswith(_LFS_POINTER):
+            raise LogProblem(f"{name} is a pointer of Git LFS, not the file itself. Fetch it: git lfs pull.")
         self._left -= len(content)
         if self._left < 0:
             raise LogProblem(f"Its files up to {name} have more than {self._most:,} bytes. Import a part.")

@@ -185,6 +185,10 @@ def test_what_the_log_lacks_is_said_in_one_sentence() -> None:
     assert problem_of({"results.json": json.dumps(RESULTS)}) == (
         "It has no samples; lm-eval writes them with --log_samples."
     )
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+    assert problem_of({"results_x.json": json.dumps(RESULTS), "samples_qa.jsonl": pointer}) == (
+        "samples_qa.jsonl is a pointer of Git LFS, not the file itself. Fetch it: git lfs pull."
+    )
     for early in (EARLY, {**EARLY, "results": [{"task_name": "qa", "prompt_name": "who", "em": 0.5}]}):
         problem = problem_of({f"step{number}.json": json.dumps(early) for number in (1, 2)})
         assert problem.startswith("It has figures of lm-eval before 0.4, without samples.")
