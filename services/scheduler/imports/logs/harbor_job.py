@@ -25,6 +25,7 @@ from services.scheduler.imports.logs.document import (
     as_text,
     member,
 )
+from services.scheduler.imports.logs.figure_notes import figure_notes
 from services.scheduler.imports.logs.log_files import LogFiles
 from services.scheduler.imports.logs.sample_writer import LoggedRow, SampleWriter
 from services.scheduler.imports.logs.unknown_conditions import LIMIT, unknown_conditions
@@ -61,6 +62,8 @@ class HarborJob:
         self._files = files
         self._options = options
         self._writer = writer
+        # Of documents of Terminal-Bench.
+        self._accuracies: list[float] = []
 
     def read(self) -> LoggedRun:
         """Raises `LogProblem`."""
@@ -87,18 +90,28 @@ class HarborJob:
         agent = next(iter(agents))
         request: dict[str, object] = {"prompt_form": "chat", **({"agent": agent} if agent else {})}
         unknown = unknown_conditions(request, is_generated=True)
+        count = self._writer.end()
+        figures = {"accuracy": self._accuracies[0]} if len(self._accuracies) == 1 else {}
+        # There a trial without a verdict counts as one that failed.
+        notes = tuple(figure_notes(task, figures, dict.fromkeys(figures, REWARD), self._writer))
         logged = LoggedTask(
             task=task,
             version=self._options.versions.get(task, ""),
             output_type=OutputType.GENERATE_UNTIL,
             metrics=(logged_metric(REWARD, is_of_pairs=False),),
-            sample_count=self._writer.end(),
+            sample_count=count,
             row_source=next(iter(sources)),
             request_json=json.dumps(request, sort_keys=True),
             unknown=(*unknown, LIMIT),
+            figures=figures,
         )
         return LoggedRun(
-            tool=TOOL, model=model, benchmark=name, tasks=(logged,), environment={"agent": agent}
+            tool=TOOL,
+            model=model,
+            benchmark=name,
+            tasks=(logged,),
+            environment={"agent": agent},
+            notes=notes,
         )
 
     def _trials(self) -> Iterator[Trial]:
@@ -109,6 +122,8 @@ class HarborJob:
                 continue
             document = self._files.document(name)
             trials = [as_object(document)] if is_trial(document) else _old_trials(document)
+            if (accuracy := as_number(member(document, "accuracy"))) is not None:
+                self._accuracies.append(accuracy)
             # The folder of a trial may have a file of the same name for a part of it.
             found = found or bool(trials)
             yield from trials

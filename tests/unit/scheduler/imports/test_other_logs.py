@@ -297,3 +297,11 @@ def test_results_of_terminal_bench_are_read(resolved: bool, score: float) -> Non
     run, [sample] = read({"results.json": json.dumps(results)}, model="openai/gpt-x")
     assert (run.tool, sample.sample.prompt.text) == ("harbor", "Do it.")
     assert dict(sample.answers[0].scores) == {"reward": score}
+
+
+def test_the_accuracy_of_terminal_bench_counts_trials_without_a_verdict() -> None:
+    trials = [{"task_id": name, "is_resolved": resolved} for name, resolved in (("a", True), ("b", None))]
+    run, samples = read({"results.json": json.dumps({"results": trials, "accuracy": 0.5})}, model="x/y")
+    assert [bool(sample.answers[0].failure) for sample in samples] == [False, True]
+    assert run.tasks[0].figures == {"accuracy": 0.5}
+    assert run.notes == ("accuracy of tasks is 0.5 in the log; the mean of its samples is 1.",)
