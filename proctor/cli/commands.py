@@ -35,6 +35,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "watch": "runs.run:watch",
         "retry": "runs.commands:retry",
         "cancel": "runs.commands:cancel",
+        "schedule": "runs.schedule:schedule_group",
         "rollouts": "rollouts.commands:rollouts_group",
     },
     "Read results": {

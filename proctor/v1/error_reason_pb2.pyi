@@ -214,6 +214,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED. {"limit": "10"}: so many runs of the project are not closed yet."""
     ERROR_REASON_PROJECT_BUDGET_USED: _ErrorReason.ValueType  # 94
     """FAILED_PRECONDITION. {"left": "0", "budget": "50", "period": "a month"}: the budget of the project is spent, or set aside for its open runs."""
+    ERROR_REASON_SCHEDULE_NOT_FOUND: _ErrorReason.ValueType  # 95
+    """NOT_FOUND. {"schedule_id": "…"}: there is no such schedule."""
+    ERROR_REASON_TOO_MANY_SCHEDULES: _ErrorReason.ValueType  # 96
+    """FAILED_PRECONDITION. {"user": "ann", "limit": "100"}: the user has as many schedules as one may have."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment names the status codes, if calls fail with it, and example metadata."""
@@ -410,4 +414,8 @@ ERROR_REASON_PROJECT_FULL: ErrorReason.ValueType  # 93
 """RESOURCE_EXHAUSTED. {"limit": "10"}: so many runs of the project are not closed yet."""
 ERROR_REASON_PROJECT_BUDGET_USED: ErrorReason.ValueType  # 94
 """FAILED_PRECONDITION. {"left": "0", "budget": "50", "period": "a month"}: the budget of the project is spent, or set aside for its open runs."""
+ERROR_REASON_SCHEDULE_NOT_FOUND: ErrorReason.ValueType  # 95
+"""NOT_FOUND. {"schedule_id": "…"}: there is no such schedule."""
+ERROR_REASON_TOO_MANY_SCHEDULES: ErrorReason.ValueType  # 96
+"""FAILED_PRECONDITION. {"user": "ann", "limit": "100"}: the user has as many schedules as one may have."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

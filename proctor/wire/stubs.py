@@ -29,6 +29,7 @@ from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
 from proctor.v1 import results_service_pb2_grpc as results_grpc
 from proctor.v1 import rollout_service_pb2_grpc as rollout_grpc
 from proctor.v1 import run_pb2, summary_pb2
+from proctor.v1 import schedule_service_pb2_grpc as schedule_grpc
 from proctor.v1 import scheduler_service_pb2_grpc as scheduler_grpc
 from proctor.v1 import storage_service_pb2_grpc as storage_grpc
 from proctor.v1 import suite_service_pb2_grpc as suite_grpc
@@ -194,6 +195,7 @@ class SchedulerStubs:
         self.storage: storage_grpc.StorageServiceAsyncStub = storage_grpc.StorageServiceStub(channel)
         self.imports: import_grpc.ImportServiceAsyncStub = import_grpc.ImportServiceStub(channel)
         self.rollouts: rollout_grpc.RolloutServiceAsyncStub = rollout_grpc.RolloutServiceStub(channel)
+        self.schedules: schedule_grpc.ScheduleServiceAsyncStub = schedule_grpc.ScheduleServiceStub(channel)
         self.artifacts: artifact_grpc.ArtifactServiceAsyncStub = artifact_grpc.ArtifactServiceStub(channel)
 
     async def run(self, run_id: str) -> run_pb2.Run:

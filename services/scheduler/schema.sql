@@ -401,6 +401,41 @@ CREATE INDEX runs_using_dataset ON runs USING btree (dataset_id) WHERE ((dataset
 CREATE POLICY of_projects ON runs USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));
 ALTER TABLE runs ENABLE ROW LEVEL SECURITY;
 
+CREATE TABLE schedule_firings (
+    schedule_id uuid NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    fired_at timestamp with time zone NOT NULL,
+    run_ids uuid[] NOT NULL,
+    problem text DEFAULT ''::text NOT NULL,
+    CONSTRAINT schedule_firings_pkey PRIMARY KEY (schedule_id, due_at),
+    CONSTRAINT schedule_firings_schedule_id_fkey FOREIGN KEY (schedule_id) REFERENCES schedules(schedule_id) ON DELETE CASCADE
+);
+
+CREATE TABLE schedules (
+    schedule_id uuid NOT NULL,
+    schedule_number bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    username text NOT NULL,
+    project_id bigint NOT NULL,
+    cron text NOT NULL,
+    time_zone text NOT NULL,
+    ordered jsonb NOT NULL,
+    name text NOT NULL,
+    tags text[] NOT NULL,
+    note text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    next_due_at timestamp with time zone NOT NULL,
+    paused_at timestamp with time zone,
+    problem text DEFAULT ''::text NOT NULL,
+    tried_at timestamp with time zone,
+    CONSTRAINT schedules_pkey PRIMARY KEY (schedule_id),
+    CONSTRAINT schedules_schedule_number_key UNIQUE (schedule_number)
+);
+ALTER TABLE ONLY schedules FORCE ROW LEVEL SECURITY;
+CREATE INDEX schedules_due ON schedules USING btree (next_due_at) WHERE (paused_at IS NULL);
+CREATE INDEX schedules_of_user ON schedules USING btree (username);
+CREATE POLICY of_projects ON schedules USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));
+ALTER TABLE schedules ENABLE ROW LEVEL SECURITY;
+
 CREATE TABLE shards (
     run_id uuid NOT NULL,
     shard integer NOT NULL,
@@ -679,6 +714,36 @@ CREATE VIEW project_rows WITH (security_invoker='true') AS
            FROM project_members
           WHERE ((project_members.project_id = projects.project_id) AND (project_members.username = '*'::text) AND (project_members.role IS NOT NULL)))) AS is_shared
    FROM projects;
+
+CREATE VIEW schedule_rows WITH (security_invoker='true') AS
+ SELECT schedules.schedule_id,
+    schedules.schedule_number,
+    schedules.username,
+    schedules.project_id,
+    schedules.cron,
+    schedules.time_zone,
+    schedules.ordered,
+    schedules.name,
+    schedules.tags,
+    schedules.note,
+    schedules.created_at,
+    schedules.next_due_at,
+    schedules.paused_at,
+    schedules.problem,
+    schedules.tried_at,
+    last.due_at,
+    last.fired_at,
+    last.run_ids,
+    last.problem AS firing_problem
+   FROM (schedules
+     LEFT JOIN LATERAL ( SELECT schedule_firings.due_at,
+            schedule_firings.fired_at,
+            schedule_firings.run_ids,
+            schedule_firings.problem
+           FROM schedule_firings
+          WHERE (schedule_firings.schedule_id = schedules.schedule_id)
+          ORDER BY schedule_firings.due_at DESC
+         LIMIT 1) last ON (true));
 
 CREATE TRIGGER audit_records_stay BEFORE DELETE OR UPDATE ON audit_records FOR EACH ROW EXECUTE FUNCTION refuse_audit_edit();
 

@@ -29,6 +29,7 @@ from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.runs.lifecycle.postgres_projects import PostgresProjectUses
 from services.scheduler.runs.wiring import RunParts, make_runs
 from services.scheduler.scaling.wiring import ScalingParts, make_scaling
+from services.scheduler.schedules.wiring import ScheduleParts, make_schedules
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.streams.wiring import StreamParts, make_streams
 from services.scheduler.suites.wiring import SuiteParts, make_suites
@@ -69,6 +70,7 @@ class Topics:
     batches: BatchParts
     rollouts: RolloutParts
     scaling: ScalingParts
+    schedules: ScheduleParts
     imports: Mapping[str, Registration]
 
     def apis(self) -> Mapping[str, Registration]:
@@ -82,6 +84,7 @@ class Topics:
             **self.keys.apis,
             **self.scaling.apis,
             **self.rollouts.apis,
+            **self.schedules.apis,
             **self.imports,
         }
 
@@ -109,6 +112,7 @@ class Topics:
             "delete rests of deleted runs": self.runs.delete.lead(),
             "delete old audit records": self.audit.cleanup.lead(),
             "delete old keys": self.keys.cleanup.lead(),
+            "fire schedules": self.schedules.submit_due.lead(token),
         }
 
     async def _report(self) -> None:
@@ -137,10 +141,9 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
     limits = make_limits(settings, connections)
     quota = PostgresStorage(session=connections.postgres, limits=limits, queries=STORAGE_QUERIES)
     suites = make_suites(settings, connections, installed=definitions.suites, check_storage=quota.check_suite)
-    uploads = _make_uploads(settings, connections, quota)
-    pools, progress = definitions.pools, make_progress(settings, connections)
-    rate_limits = make_rate_limits(settings, connections, pools=pools.pools)
-    workers = make_workers(settings, connections, pools=pools, changed=progress.touch_all)
+    uploads, progress = _make_uploads(settings, connections, quota), make_progress(settings, connections)
+    rate_limits = make_rate_limits(settings, connections, pools=definitions.pools.pools)
+    workers = make_workers(settings, connections, pools=definitions.pools, changed=progress.touch_all)
     runs = make_runs(
         connections,
         prices=definitions.prices,
@@ -180,6 +183,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         batches=make_batches(settings, connections, runs=runs, uploads=uploads),
         rollouts=make_rollouts(settings, connections, suites=suites, uploads=uploads, runs=runs),
         scaling=make_scaling(settings, connections, runs=runs, progress=progress, workers=workers),
+        schedules=make_schedules(connections, runs=runs),
         imports=make_imports(settings, connections, suites=suites, uploads=uploads, runs=runs),
     )
 

@@ -39,6 +39,13 @@ METHODS: Mapping[str, Permission] = {
     "ResumeRun": _OWNER,
     "DeleteRun": _OWNER,
     "LabelRun": _OWNER,
+    # Schedules.
+    "AddSchedule": _CHANGE,
+    "ListSchedules": _READ,
+    "GetSchedule": _READ,
+    "PauseSchedule": _OWNER,
+    "ResumeSchedule": _OWNER,
+    "DeleteSchedule": _OWNER,
     # Models, workers, the queue.
     "ListModels": _READ,
     "ListModelNames": _READ,

@@ -20,6 +20,7 @@ from proctor.v1.file_service_pb2 import UploadFileRequest
 from proctor.v1.import_service_pb2 import ImportRunRequest
 from proctor.v1.leaderboard_service_pb2 import GetLeaderboardRequest, ListHistoryRequest
 from proctor.v1.rollout_service_pb2 import SubmitRolloutsRequest, UploadTasksRequest
+from proctor.v1.schedule_service_pb2 import AddScheduleRequest
 from proctor.v1.scheduler_service_pb2 import EstimateRunRequest, ListRunsRequest, SubmitRunRequest
 from proctor.v1.suite_service_pb2 import AddSuiteRequest
 from proctor.values.names.user import LOCAL_USER, Caller
@@ -74,6 +75,7 @@ def _without_version(kind: type[NamesBenchmark]) -> Amend:
 # By method; all other requests pass unchanged. Of a client stream the first message is amended.
 AMENDMENTS: dict[str, Amend] = {
     "SubmitRun": _with_user(SubmitRunRequest),
+    "AddSchedule": _with_user(AddScheduleRequest),
     "EstimateRun": _with_user(EstimateRunRequest),
     "AddSuite": _with_user(AddSuiteRequest),
     "MarkAnswers": _with_user(MarkAnswersRequest),

@@ -32,6 +32,7 @@ from proctor.v1 import import_service_pb2 as import_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import schedule_service_pb2 as schedule_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
@@ -66,6 +67,7 @@ SCHEDULER_FILES = (
     rollout_service_pb2,
     artifact_pb2,
     import_pb2,
+    schedule_pb2,
 )
 RESULTS_FILES = (
     annotation_pb2,

@@ -74,6 +74,7 @@ ENTRIES = (
     Entry("/batches", "Batches", "b"),
     Entry("/rollouts", "Rollouts", "t"),
     Entry("/queue", "Queue", "q"),
+    Entry("/schedules", "Schedules", "h"),
     Entry("/audit", "Audit", "a", is_for_operators=True),
     Entry("/settings", "Settings", ","),
 )

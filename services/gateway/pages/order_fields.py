@@ -77,6 +77,8 @@ LABELS: Mapping[str, str] = {
     "completion_window": "Completion window",
     "line_models": "Names of the model in lines",
     "judges": "Judges of the answers",
+    "cron": "Times",
+    "time_zone": "Time zone",
     "reuse_answers": "Reuse stored answers",
     "stream_answers": "Stream answers",
 }

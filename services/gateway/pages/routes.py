@@ -27,6 +27,7 @@ from services.gateway.pages.runs import export as run_files
 from services.gateway.pages.runs import labels as run_labels
 from services.gateway.pages.runs import moved
 from services.gateway.pages.runs import routes as runs
+from services.gateway.pages.schedules import routes as schedules
 from services.gateway.pages.settings import api_keys, projects
 from services.gateway.pages.settings import routes as settings
 from services.gateway.pages.suites import routes as suites
@@ -62,6 +63,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     playground.router,
     suites.router,
     queue.router,
+    schedules.router,
     settings.router,
     api_keys.router,
     projects.router,

@@ -25,6 +25,7 @@ from services.gateway.api import (
     rescoring,
     rollout_tasks,
     rollouts,
+    schedules,
     users,
 )
 from services.gateway.api.access import keys, projects
@@ -84,6 +85,7 @@ _ROUTERS = (
     audit.router,
     keys.router,
     projects.router,
+    schedules.router,
     suites.router,
     models.router,
     datasets.router,

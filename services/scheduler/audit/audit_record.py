@@ -46,6 +46,7 @@ class ObjectKind(StrEnum):
     TASKS = "tasks"
     SESSION = "session"
     PROJECT = "project"
+    SCHEDULE = "schedule"
 
 
 class Outcome(ContractEnum):

@@ -626,6 +626,60 @@ CREATE TABLE ended_sessions (
     version bigint NOT NULL UNIQUE
 );
 
+-- == schedules ==
+
+-- Orders that are repeated.
+CREATE TABLE schedules (
+    schedule_id uuid PRIMARY KEY,
+    -- The order of lists.
+    schedule_number bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+    username text NOT NULL,
+    project_id bigint NOT NULL,
+    cron text NOT NULL,
+    time_zone text NOT NULL,
+    ordered jsonb NOT NULL,
+    -- Of its runs.
+    name text NOT NULL,
+    tags text[] NOT NULL,
+    note text NOT NULL,
+    created_at timestamptz NOT NULL,
+    -- The leader moves it on in the transaction that stores the runs.
+    next_due_at timestamptz NOT NULL,
+    paused_at timestamptz,
+    -- Why the firing that is due waits, and when it was tried last.
+    problem text NOT NULL DEFAULT '',
+    tried_at timestamptz
+);
+CREATE INDEX schedules_due ON schedules (next_due_at) WHERE paused_at IS NULL;
+CREATE INDEX schedules_of_user ON schedules (username);
+
+ALTER TABLE schedules ENABLE ROW LEVEL SECURITY;
+ALTER TABLE schedules FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_projects ON schedules USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));
+
+-- What became of each time. It is read by a schedule that was found first.
+CREATE TABLE schedule_firings (
+    schedule_id uuid NOT NULL REFERENCES schedules ON DELETE CASCADE,
+    due_at timestamptz NOT NULL,
+    fired_at timestamptz NOT NULL,
+    -- None of an order that was refused. No reference: a run may be deleted, and its firing stays.
+    run_ids uuid[] NOT NULL,
+    problem text NOT NULL DEFAULT '',
+    -- No time fires twice.
+    PRIMARY KEY (schedule_id, due_at)
+);
+
+CREATE VIEW schedule_rows WITH (security_invoker = true) AS
+SELECT schedules.*, last.due_at, last.fired_at, last.run_ids, last.problem AS firing_problem
+FROM schedules
+LEFT JOIN LATERAL (
+    SELECT due_at, fired_at, run_ids, problem
+    FROM schedule_firings
+    WHERE schedule_firings.schedule_id = schedules.schedule_id
+    ORDER BY due_at DESC
+    LIMIT 1
+) AS last ON true;
+
 -- == audit ==
 
 -- Who did what, from where. The row of a change is written in the transaction that makes the change, and stays when its

@@ -198,6 +198,22 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "limit": "20",
     },
     "list_runs_of_orders": {"run_ids": f"'{{{RUN[1:-1]}}}'"},
+    "find_schedule": {"schedule_id": RUN},
+    "list_schedules": {
+        "before_schedule_number": "NULL",
+        "username": "''",
+        "project_id": "NULL",
+        "limit": "101",
+    },
+    "list_firings": {"schedule_id": RUN, "limit": "100"},
+    "list_due_schedules": {"now": "'2026-01-02'", "tried_before": "'2026-01-01'"},
+    "advance_schedule": {
+        "schedule_id": RUN,
+        "next_due_before": "'2026-01-01'",
+        "next_due_at": "'2026-01-02'",
+    },
+    "find_firing": {"schedule_id": RUN, "due_at": "'2026-01-02'"},
+    "delete_old_firings": {"schedule_id": RUN, "kept": "1000"},
     "return_shards": {"run_id": RUN, "epoch": "1", "shards": "'{1,2}'", "samples": '\'{"{1}","{2}"}\''},
 }
 ORDERS = """
@@ -210,6 +226,16 @@ SELECT lpad(to_hex(number), 32, '0')::uuid, 'ann', 1, 'mine', 1, '{}', 1, '{one}
        ARRAY[lpad(to_hex(number), 32, '0')::uuid],
        timestamptz '2026-01-01' + number * interval '1 minute'
   FROM generate_series(1, 20000) AS number;
+"""
+SCHEDULES = """
+INSERT INTO schedules (schedule_id, username, project_id, cron, time_zone, ordered, name, tags, note,
+                       created_at, next_due_at)
+SELECT lpad(to_hex(number), 32, '0')::uuid, 'user' || number % 500, 1, '0 3 * * *', 'UTC', '{}', 'nightly',
+       '{}', '', '2026-01-01', timestamptz '2026-01-01' + number * interval '1 minute'
+  FROM generate_series(1, 20000) AS number;
+INSERT INTO schedule_firings (schedule_id, due_at, fired_at, run_ids)
+SELECT schedule_id, timestamptz '2026-01-01' + day * interval '1 day', '2026-01-01', '{}'
+  FROM schedules, generate_series(1, 3) AS day;
 """
 SMALL_TABLES = {"leadership", "limits", "pool_demands", "user_admissions"}
 
@@ -228,6 +254,7 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
     """20,000 runs, nearly all completed; one has 20,000 shards. And as many data sets, files, batches and
     orders of rollouts."""
     await connection.execute(ORDERS)
+    await connection.execute(SCHEDULES)
     await connection.execute(
         f"""
         INSERT INTO runs (run_id, username, project_id, benchmark, model, pool, priority, ordered,

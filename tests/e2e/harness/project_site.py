@@ -134,6 +134,8 @@ async def fill(site: Site) -> None:
     site.ids["output_file"] = (await site.call("ann", "GET", f"/v1/batches/{site.ids['batch_id']}")).body[
         "output_file_id"
     ]
+    schedule = {"cron": "0 3 * * *", "run": project | order | {"name": f"{WORD} nightly"}}
+    site.ids["schedule_id"] = await made("/api/v1/schedules", "schedule_id", json=schedule)
     # One that waits, so that the queue has something to show.
     await site.stack.model_server.control(latency_seconds=30)
     site.ids["paused_job"] = await made(f"{API}/run", "job_id", json=project | order)

@@ -45,6 +45,7 @@ PAGES = {
     "rollouts": "/rollouts",
     "model": "/models/openai/fake",
     "queue": "/queue",
+    "schedules": "/schedules",
     "settings": "/settings",
     "audit": "/audit",
     "sign-in": "/sign-in",
@@ -58,6 +59,7 @@ NOT_THERE = {
     "unknown-leaderboard": "/leaderboard?suite=nothing",
     "unknown-dataset": f"/datasets/ds_{NO_ID.replace('-', '')}",
     "unknown-batch": f"/batches/batch_{NO_ID.replace('-', '')}",
+    "unknown-schedule": f"/schedules/{NO_ID}",
     "unknown-rollouts": f"/rollouts/{NO_ID}",
 }
 

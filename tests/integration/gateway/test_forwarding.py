@@ -225,6 +225,7 @@ async def test_reflection_lists_the_public_services_only() -> None:
         "Artifact",
         "Key",
         "Project",
+        "Schedule",
     )
     assert ours == {f"proctor.v1.{topic}Service" for topic in topics}
 

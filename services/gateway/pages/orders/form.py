@@ -24,6 +24,7 @@ from services.gateway.pages.text import entered
 
 # Further models, separated by commas.
 ALSO = "also"
+CRON, TIME_ZONE = "cron", "time_zone"
 UNTIL_DECIDED, MARGIN, ALPHA = "until_decided", "margin_points", "alpha"
 # Refusals that whoever fills in the form can mend.
 REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT, ErrorKind.EXHAUSTED})
@@ -55,6 +56,8 @@ _LINKED = frozenset(
         "note",
         "model",
         ALSO,
+        CRON,
+        TIME_ZONE,
         UNTIL_DECIDED,
         MARGIN,
         ALPHA,

@@ -18,7 +18,8 @@ from services.gateway.http.errors import FormFaults
 from services.gateway.http.presentation import optional, present
 from services.gateway.pages import text
 from services.gateway.pages.addresses import address
-from services.gateway.pages.orders.form import REFUSALS, OrderForm, faults_of_refusal
+from services.gateway.pages.orders.form import CRON, REFUSALS, OrderForm, faults_of_refusal
+from services.gateway.pages.orders.schedule import add_by_form
 from services.gateway.pages.orders.several import submit_form
 from services.gateway.pages.orders.view import EarlierRun, Estimate, OfferedOptions, earlier_run, order_view
 from services.gateway.pages.page import Notice, PageOf
@@ -49,10 +50,13 @@ async def show_form(
 async def submit(
     request: Request, page: PageOf, scheduler: SchedulerCalls, results: ResultsCalls, user: User
 ) -> Response:
-    """The page of the new run, or a list of several; or the form again, with what is wrong at its field."""
+    """The page of the new run or schedule, or a list of several; or the form again with its faults."""
     form = OrderForm.of(await request.form())
     request_id = _request_id(form)
     try:
+        if form.get(CRON):
+            schedule = await add_by_form(scheduler, form, user, request_id)
+            return page.leave(f"/schedules/{schedule.schedule_id}", Notice("The schedule is added."))
         submitted = await submit_form(scheduler, form, user, request_id)
     except FormFaults as error:
         faults = error.faults

@@ -92,8 +92,8 @@ class SubmitRun:
         if submission.order.until_decided and submission.request_id:
             run_id = same_runs_for(submission.request_id, submission.user)
             submission = replace(submission, run_id=run_id)
-        run = await self.prepare(submission)
-        base = await self._base(submission, run) if run.order.until_decided else None
+        run, base = [*await self.runs_of(submission), None][:2]
+        assert run
         stored = await self.runs.add(run, submission.request_id, base)
         # After the store: a notice without a row would wake the leader for nothing.
         await self.controls.announce(stored)
@@ -101,6 +101,11 @@ class SubmitRun:
         if base and stored is run:
             await self.controls.announce(base)
         return stored
+
+    async def runs_of(self, submission: Submission) -> Sequence[Run]:
+        """What is stored of the order: its run, and of an order until decided the second one."""
+        run = await self.prepare(submission)
+        return (run, await self._base(submission, run)) if run.order.until_decided else (run,)
 
     async def prepare(self, submission: Submission) -> Run:
         """The run that the order becomes, checked but for the limits of this moment. Nothing is stored."""

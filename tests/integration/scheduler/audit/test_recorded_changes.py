@@ -19,6 +19,7 @@ from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
+from proctor.v1 import schedule_service_pb2 as schedule_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from proctor.values.names.user import Caller, Role
@@ -110,6 +111,28 @@ class Changes:
         run_id = await self.submit_run()
         await self.calls.runs.LabelRun(scheduler_pb2.LabelRunRequest(run_id=run_id, name="baseline"))
         return run_id
+
+    async def add_schedule(self) -> str:
+        order = run_pb2.RunOrder(dataset_id=await self.upload_dataset(), model="openai/m")
+        request = schedule_pb2.AddScheduleRequest(
+            cron="0 3 * * *", order=order, labels=run_pb2.RunLabels(name="nightly"), user=OLGA.name
+        )
+        return (await self.calls.schedules.AddSchedule(request)).schedule.schedule_id
+
+    async def pause_schedule(self) -> str:
+        schedule_id = await self.add_schedule()
+        await self.calls.schedules.PauseSchedule(schedule_pb2.PauseScheduleRequest(schedule_id=schedule_id))
+        return schedule_id
+
+    async def resume_schedule(self) -> str:
+        schedule_id = await self.pause_schedule()
+        await self.calls.schedules.ResumeSchedule(schedule_pb2.ResumeScheduleRequest(schedule_id=schedule_id))
+        return schedule_id
+
+    async def delete_schedule(self) -> str:
+        schedule_id = await self.add_schedule()
+        await self.calls.schedules.DeleteSchedule(schedule_pb2.DeleteScheduleRequest(schedule_id=schedule_id))
+        return schedule_id
 
     async def set_limits(self) -> str:
         await self.calls.queue.SetLimits(
@@ -254,6 +277,10 @@ RECORDS: Mapping[str, tuple[Callable[[Changes], Awaitable[str]], str]] = {
     "DeleteFile": (Changes.delete_file, "delete file"),
     "CreateBatch": (Changes.create_batch, "create batch"),
     # The batch is cancelled by its run.
+    "AddSchedule": (Changes.add_schedule, "create schedule"),
+    "PauseSchedule": (Changes.pause_schedule, "pause schedule"),
+    "ResumeSchedule": (Changes.resume_schedule, "resume schedule"),
+    "DeleteSchedule": (Changes.delete_schedule, "delete schedule"),
     "CancelBatch": (Changes.cancel_batch, "cancel run"),
 }
 # They only read.

@@ -1,0 +1,204 @@
+"""Schedules in Postgres: as users change and read them, and as the leader fires them."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import asyncpg
+
+from proctor.values.names.project import is_declared
+from proctor.values.priority import Priority
+from services.common.errors import ProjectNotFound
+from services.common.postgres import PostgresSession, PostgresTransaction
+from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
+from services.scheduler.audit.postgres import record_change
+from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.leadership.postgres import run_as_leader, write_as_leader
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns, lock_user
+from services.scheduler.runs.lifecycle.postgres_rows import labels_from_row, order_from_json, order_to_json
+from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.schedules.errors import ScheduleNotFound, TooManySchedules
+from services.scheduler.schedules.schedule import Firing, Schedule, ScheduleId, SchedulePage
+
+MAX_OF_USER = 100
+# Of each schedule: every minute for most of a day.
+_KEPT_FIRINGS = 1000
+_SHOWN_FIRINGS = 100
+# A firing that waits is tried again after this.
+_PAUSE = timedelta(seconds=15)
+
+
+class PostgresSchedules:
+    def __init__(self, session: PostgresSession) -> None:
+        self._session = session
+
+    async def add(self, schedule: Schedule, author: Author) -> None:
+        labels, order = schedule.labels, schedule.order
+
+        async def add(transaction: PostgresTransaction) -> None:
+            # One after the other: two calls at once would both count one too few.
+            await lock_user(transaction, schedule.user)
+            added = await transaction.fetchval(
+                "add_schedule",
+                schedule_id=schedule.schedule_id,
+                username=schedule.user,
+                project_id=order.project_id,
+                cron=schedule.cron,
+                time_zone=schedule.time_zone,
+                ordered=order_to_json(order),
+                name=labels.name,
+                tags=list(labels.tags),
+                note=labels.note,
+                created_at=schedule.created_at,
+                next_due_at=schedule.next_due_at,
+            )
+            if added is None:
+                return
+            if await transaction.fetchval("count_schedules", username=schedule.user) > MAX_OF_USER:
+                raise TooManySchedules(user=schedule.user, limit=MAX_OF_USER)
+            await record_change(transaction, _change(schedule, Action.CREATE, author))
+
+        await self._session.run(add)
+
+    async def get(self, schedule_id: ScheduleId) -> Schedule:
+        row = await self._session.fetchrow("find_schedule", schedule_id=schedule_id)
+        if row is None:
+            raise ScheduleNotFound(schedule_id=schedule_id)
+        return _schedule_from_row(row)
+
+    async def page(self, size: int, before: int | None, user: str, project_id: int | None) -> SchedulePage:
+        # One more than is shown: then there is a next page.
+        rows = await self._session.fetch(
+            "list_schedules",
+            before_schedule_number=before,
+            username=user,
+            project_id=project_id,
+            limit=size + 1,
+        )
+        last = rows[size - 1]["schedule_number"] if len(rows) > size else None
+        return SchedulePage([_schedule_from_row(row) for row in rows[:size]], last)
+
+    async def firings(self, schedule_id: ScheduleId) -> Sequence[Firing]:
+        rows = await self._session.fetch("list_firings", schedule_id=schedule_id, limit=_SHOWN_FIRINGS)
+        return [_firing_from_row(row) for row in rows]
+
+    async def pause(self, schedule: Schedule, author: Author) -> None:
+        await self._change(schedule, Action.PAUSE, author, "pause_schedule", paused_at=author.at)
+
+    async def resume(self, schedule: Schedule, next_due_at: datetime, author: Author) -> None:
+        await self._change(schedule, Action.RESUME, author, "resume_schedule", next_due_at=next_due_at)
+
+    async def delete(self, schedule: Schedule, author: Author) -> None:
+        await self._change(schedule, Action.DELETE, author, "delete_schedule")
+
+    async def _change(
+        self, schedule: Schedule, action: Action, author: Author, query: str, /, **values: object
+    ) -> None:
+        async def change(transaction: PostgresTransaction) -> None:
+            if await transaction.fetchval(query, schedule_id=schedule.schedule_id, **values) is not None:
+                await record_change(transaction, _change(schedule, action, author))
+
+        await self._session.run(change)
+
+
+class PostgresLedSchedules:
+    """The leader's side of the schedules."""
+
+    def __init__(self, session: PostgresSession, runs: PostgresRuns) -> None:
+        self._session = session
+        self._runs = runs
+
+    async def due(self, now: datetime) -> Sequence[Schedule]:
+        rows = await self._session.fetch("list_due_schedules", now=now, tried_before=now - _PAUSE)
+        return [_schedule_from_row(row) for row in rows]
+
+    async def fire(
+        self, token: FencingToken, schedule: Schedule, firing: Firing, runs: Sequence[Run]
+    ) -> bool:
+        async def fire(transaction: PostgresTransaction) -> bool:
+            schedule_id = schedule.schedule_id
+            # The row stays locked until the commit: whoever pauses or deletes the schedule waits for it.
+            advanced = await transaction.fetchval(
+                "advance_schedule",
+                schedule_id=schedule_id,
+                next_due_before=schedule.next_due_at,
+                next_due_at=schedule.times.next_after(max(firing.due_at, firing.fired_at)),
+            )
+            if advanced is None:
+                # Also where this transaction is repeated, since the answer to its commit was lost.
+                found = await transaction.fetchval(
+                    "find_firing", schedule_id=schedule_id, due_at=firing.due_at
+                )
+                return found is not None
+            await self._add_runs(transaction, schedule, runs)
+            await transaction.execute(
+                "add_firing",
+                schedule_id=schedule_id,
+                due_at=firing.due_at,
+                fired_at=firing.fired_at,
+                run_ids=list(firing.run_ids),
+                problem=firing.problem,
+            )
+            await transaction.execute("delete_old_firings", schedule_id=schedule_id, kept=_KEPT_FIRINGS)
+            return True
+
+        return await run_as_leader(self._session, token, fire)
+
+    async def wait(self, token: FencingToken, schedule: Schedule, problem: str, now: datetime) -> None:
+        await write_as_leader(
+            self._session,
+            token,
+            "set_schedule_problem",
+            schedule_id=schedule.schedule_id,
+            next_due_before=schedule.next_due_at,
+            problem=problem,
+            tried_at=now,
+        )
+
+    async def _add_runs(
+        self, transaction: PostgresTransaction, schedule: Schedule, runs: Sequence[Run]
+    ) -> None:
+        project_id = schedule.order.project_id
+        if runs and is_declared(project_id):
+            is_barred = await transaction.fetchval(
+                "find_barred_member", project_id=project_id, username=schedule.user
+            )
+            if is_barred:
+                raise ProjectNotFound
+        for run in runs:
+            await self._runs.add_in(transaction, run, "")
+
+
+def _change(schedule: Schedule, action: Action, author: Author) -> Change:
+    project_id, name = schedule.order.project_id, schedule.labels.name
+    return Change(author, action, ObjectKind.SCHEDULE, schedule.schedule_id, name, project_id)
+
+
+def _schedule_from_row(row: asyncpg.Record) -> Schedule:
+    return Schedule(
+        schedule_id=ScheduleId(str(row["schedule_id"])),
+        user=row["username"],
+        cron=row["cron"],
+        time_zone=row["time_zone"],
+        order=order_from_json(row["ordered"], Priority.LOW),
+        labels=labels_from_row(row),
+        created_at=row["created_at"],
+        next_due_at=row["next_due_at"],
+        paused_at=row["paused_at"],
+        problem=row["problem"],
+        last_firing=_last_firing(row),
+    )
+
+
+def _last_firing(row: asyncpg.Record) -> Firing | None:
+    if row["due_at"] is None:
+        return None
+    return Firing(
+        due_at=row["due_at"],
+        fired_at=row["fired_at"],
+        run_ids=tuple(map(str, row["run_ids"])),
+        problem=row["firing_problem"],
+    )
+
+
+def _firing_from_row(row: asyncpg.Record) -> Firing:
+    return Firing(**{**row, "run_ids": tuple(map(str, row["run_ids"]))})

@@ -1,0 +1,94 @@
+-- name: add_schedule: Store a schedule; no row if it is there
+INSERT INTO schedules (
+    schedule_id, username, project_id, cron, time_zone, ordered, name, tags, note, created_at, next_due_at
+)
+VALUES (
+    :schedule_id, :username, :project_id, :cron, :time_zone, :ordered, :name, :tags, :note, :created_at, :next_due_at
+)
+ON CONFLICT (schedule_id) DO NOTHING
+RETURNING schedule_id;
+
+-- name: count_schedules: Count the schedules of a user
+SELECT count(*) FROM schedules WHERE username = :username;
+
+-- name: find_schedule: Return a schedule with its latest firing
+SELECT * FROM schedule_rows WHERE schedule_id = :schedule_id;
+
+-- name: list_schedules: Return schedules, latest first
+SELECT *
+FROM schedule_rows
+WHERE (:before_schedule_number::bigint IS NULL OR schedule_number < :before_schedule_number)
+    AND (:username = '' OR username = :username)
+    AND (:project_id::bigint IS NULL OR project_id = :project_id)
+ORDER BY schedule_number DESC
+LIMIT :limit;
+
+-- name: list_firings: Return the firings of a schedule, latest first
+SELECT due_at, fired_at, run_ids, problem
+FROM schedule_firings
+WHERE schedule_id = :schedule_id
+ORDER BY due_at DESC
+LIMIT :limit;
+
+-- name: pause_schedule: Pause a schedule; no row if it is paused
+UPDATE schedules
+SET paused_at = :paused_at, problem = '', tried_at = NULL
+WHERE schedule_id = :schedule_id AND paused_at IS NULL
+RETURNING schedule_id;
+
+-- name: resume_schedule: Let a paused schedule go on; no row if it is not paused
+UPDATE schedules
+SET paused_at = NULL, next_due_at = :next_due_at
+WHERE schedule_id = :schedule_id AND paused_at IS NOT NULL
+RETURNING schedule_id;
+
+-- name: delete_schedule: Delete a schedule with its firings; no row if it is gone
+DELETE FROM schedules WHERE schedule_id = :schedule_id RETURNING schedule_id;
+
+-- name: list_due_schedules: Return schedules whose time has come
+SELECT *
+FROM schedule_rows
+WHERE schedule_id IN (
+    SELECT schedule_id
+    FROM (
+        -- User by user: those of one may wait for days for room in its queue.
+        SELECT schedule_id, next_due_at, row_number() OVER (PARTITION BY username ORDER BY next_due_at) AS place
+        FROM schedules
+        WHERE paused_at IS NULL AND next_due_at <= :now AND (tried_at IS NULL OR tried_at < :tried_before)
+    ) AS due
+    ORDER BY place, next_due_at
+    -- The leader asks every two seconds.
+    LIMIT 100
+);
+
+-- name: advance_schedule: Move a schedule from the time that is fired for to its next one; no row if it has changed
+UPDATE schedules
+SET next_due_at = :next_due_at, problem = '', tried_at = NULL
+WHERE schedule_id = :schedule_id AND next_due_at = :next_due_before AND paused_at IS NULL
+RETURNING schedule_id;
+
+-- name: find_firing: Return a firing that has been stored
+SELECT due_at FROM schedule_firings WHERE schedule_id = :schedule_id AND due_at = :due_at;
+
+-- name: add_firing: Store a firing
+INSERT INTO schedule_firings (schedule_id, due_at, fired_at, run_ids, problem)
+VALUES (:schedule_id, :due_at, :fired_at, :run_ids, :problem);
+
+-- name: delete_old_firings: Delete the firings of a schedule but for the latest
+DELETE FROM schedule_firings
+WHERE schedule_id = :schedule_id
+    AND due_at < (
+        SELECT due_at FROM schedule_firings WHERE schedule_id = :schedule_id ORDER BY due_at DESC OFFSET :kept LIMIT 1
+    );
+
+-- name: find_barred_member: Return whether a user has had a role in a project and may not order in it any more
+-- A row without a role is that of a member who was removed. Operators are no members.
+SELECT true
+FROM project_members
+WHERE project_id = :project_id AND username = :username AND (role IS NULL OR role = 'viewer');
+
+-- name: set_schedule_problem: Record why the firing of a schedule waits
+UPDATE schedules
+SET problem = :problem, tried_at = :tried_at
+WHERE schedule_id = :schedule_id AND next_due_at = :next_due_before AND paused_at IS NULL
+RETURNING schedule_id;
