@@ -53,12 +53,17 @@ WHERE schedule_id IN (
     FROM (
         -- User by user: those of one may wait for days for room in its queue.
         SELECT schedule_id, next_due_at, row_number() OVER (PARTITION BY username ORDER BY next_due_at) AS place
-        FROM schedules
-        WHERE paused_at IS NULL AND next_due_at <= :now AND (tried_at IS NULL OR tried_at < :tried_before)
+        FROM (
+            SELECT schedule_id, username, next_due_at
+            FROM schedules
+            WHERE paused_at IS NULL AND next_due_at <= :now AND (tried_at IS NULL OR tried_at < :tried_before)
+            ORDER BY next_due_at
+            LIMIT 1000
+        ) AS earliest
     ) AS due
     ORDER BY place, next_due_at
     -- The leader asks every two seconds.
-    LIMIT 100
+    LIMIT 50
 );
 
 -- name: advance_schedule: Move a schedule from the time that is fired for to its next one; no row if it has changed

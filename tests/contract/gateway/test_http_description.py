@@ -151,6 +151,7 @@ REPEATABLE = {
         f"/admin/benchmarks/{{benchmark_id}}/{change}"
         for change in ("cancel", "pause", "resume", "retry", "reclose")
     ),
+    *(f"/api/v1/schedules/{{schedule_id}}/{change}" for change in ("pause", "resume")),
     "/v1/batches/{batch_id}/cancel",
     "/api/v1/benchmarking/compare",
     "/api/v1/benchmarking/gate",

@@ -46,7 +46,7 @@ async def test_schedule_is_added_on_the_command_line_and_fires(stack: StackHarne
     assert added.code == 0, added
     schedule = json.loads(added.out)["schedule"]
     schedule_id = schedule["schedule_id"]
-    assert schedule["next_due_at"].endswith("03:30:00Z"), schedule
+    assert schedule["next_due_at"].endswith("-02-01T03:30:00+00:00"), schedule
     shown = await http(stack, "GET", f"{SCHEDULES}/{schedule_id}")
     assert (shown.body["name"], shown.body["last_firing"], shown.body["firings"]) == ("nightly", None, [])
     assert shown.body["run"]["suite"] == SUITE
