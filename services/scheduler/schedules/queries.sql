@@ -90,7 +90,14 @@ WHERE schedule_id = :schedule_id
 -- A row without a role is that of a member who was removed. Operators are no members.
 SELECT true
 FROM project_members
-WHERE project_id = :project_id AND username = :username AND (role IS NULL OR role = 'viewer');
+WHERE project_id = :project_id
+    AND username = :username
+    AND (role IS NULL OR role = 'viewer')
+    AND NOT EXISTS (
+        SELECT
+        FROM project_members AS everybody
+        WHERE everybody.project_id = :project_id AND everybody.username = '*' AND everybody.role <> 'viewer'
+    );
 
 -- name: set_schedule_problem: Record why the firing of a schedule waits
 UPDATE schedules
