@@ -1,6 +1,7 @@
 """A schedule by every API: added, fired, paused and deleted, and its run is an ordinary one."""
 
 import json
+from typing import Any
 
 import aiohttp
 import pytest
@@ -29,8 +30,8 @@ async def make_due(stack: StackHarness, schedule_id: str) -> None:
         )
 
 
-async def fired(stack: StackHarness, schedule_id: str, times: int) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = []
+async def fired(stack: StackHarness, schedule_id: str, times: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
 
     async def has_fired() -> bool:
         found[:] = (await http(stack, "GET", f"{SCHEDULES}/{schedule_id}")).body["firings"]
@@ -52,7 +53,7 @@ async def test_schedule_is_added_on_the_command_line_and_fires(stack: StackHarne
     assert shown.body["run"]["suite"] == SUITE
     await make_due(stack, schedule_id)
     [firing] = await fired(stack, schedule_id, 1)
-    [run_id] = firing["run_ids"]  # type: ignore[misc]  # of JSON
+    [run_id] = firing["run_ids"]
     run = await ended(stack, run_id)
     assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
     assert (run.order.priority, run.labels.name, [*run.labels.tags]) == (
