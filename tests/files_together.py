@@ -24,6 +24,7 @@ TOGETHER = {
     "tests/e2e/scoring/test_judging_runs.py": _STACK,
     "tests/e2e/runs/test_agents.py": _STACK,
     "tests/e2e/runs/test_checked_orders.py": _STACK,
+    "tests/e2e/runs/test_notices.py": _STACK,
     "tests/e2e/runs/test_readme_code.py": _STACK,
     "tests/e2e/runs/test_schedules.py": _STACK,
     "tests/e2e/runs/test_resting_rollouts.py": _STACK_OF_ROLLOUTS,

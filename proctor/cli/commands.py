@@ -73,6 +73,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "audit": "audit:audit",
         "changes": "changes:changes",
         "keys": "keys:keys_group",
+        "notices": "notices:notices_group",
         "projects": "projects:projects_group",
         "nats-users": "stack.commands:nats_users",
         "reclose": "runs.commands:reclose",

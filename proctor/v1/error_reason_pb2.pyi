@@ -218,6 +218,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """NOT_FOUND. {"schedule_id": "…"}: there is no such schedule."""
     ERROR_REASON_TOO_MANY_SCHEDULES: _ErrorReason.ValueType  # 96
     """FAILED_PRECONDITION. {"user": "ann", "limit": "100"}: the user has as many schedules as one may have."""
+    ERROR_REASON_NOTICE_TARGET_NOT_FOUND: _ErrorReason.ValueType  # 97
+    """NOT_FOUND. {"target_id": "…"}: the caller has no such target of notices."""
+    ERROR_REASON_TOO_MANY_NOTICE_TARGETS: _ErrorReason.ValueType  # 98
+    """FAILED_PRECONDITION. {"limit": "20"}: the caller has as many targets of notices as one may have."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment names the status codes, if calls fail with it, and example metadata."""
@@ -418,4 +422,8 @@ ERROR_REASON_SCHEDULE_NOT_FOUND: ErrorReason.ValueType  # 95
 """NOT_FOUND. {"schedule_id": "…"}: there is no such schedule."""
 ERROR_REASON_TOO_MANY_SCHEDULES: ErrorReason.ValueType  # 96
 """FAILED_PRECONDITION. {"user": "ann", "limit": "100"}: the user has as many schedules as one may have."""
+ERROR_REASON_NOTICE_TARGET_NOT_FOUND: ErrorReason.ValueType  # 97
+"""NOT_FOUND. {"target_id": "…"}: the caller has no such target of notices."""
+ERROR_REASON_TOO_MANY_NOTICE_TARGETS: ErrorReason.ValueType  # 98
+"""FAILED_PRECONDITION. {"limit": "20"}: the caller has as many targets of notices as one may have."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

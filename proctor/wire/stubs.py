@@ -23,6 +23,7 @@ from proctor.v1 import file_service_pb2_grpc as file_grpc
 from proctor.v1 import import_service_pb2_grpc as import_grpc
 from proctor.v1 import key_service_pb2_grpc as key_grpc
 from proctor.v1 import leaderboard_service_pb2_grpc as leaderboard_grpc
+from proctor.v1 import notice_service_pb2_grpc as notice_grpc
 from proctor.v1 import project_service_pb2_grpc as project_grpc
 from proctor.v1 import queue_service_pb2_grpc as queue_grpc
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
@@ -195,6 +196,7 @@ class SchedulerStubs:
         self.storage: storage_grpc.StorageServiceAsyncStub = storage_grpc.StorageServiceStub(channel)
         self.imports: import_grpc.ImportServiceAsyncStub = import_grpc.ImportServiceStub(channel)
         self.rollouts: rollout_grpc.RolloutServiceAsyncStub = rollout_grpc.RolloutServiceStub(channel)
+        self.notices: notice_grpc.NoticeServiceAsyncStub = notice_grpc.NoticeServiceStub(channel)
         self.schedules: schedule_grpc.ScheduleServiceAsyncStub = schedule_grpc.ScheduleServiceStub(channel)
         self.artifacts: artifact_grpc.ArtifactServiceAsyncStub = artifact_grpc.ArtifactServiceStub(channel)
 

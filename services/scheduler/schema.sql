@@ -190,6 +190,46 @@ CREATE TABLE limits (
     CONSTRAINT limits_pkey PRIMARY KEY (is_only)
 );
 
+CREATE TABLE notice_targets (
+    target_id uuid NOT NULL,
+    username text NOT NULL,
+    channel text NOT NULL,
+    address text NOT NULL,
+    events text[] NOT NULL,
+    scope text NOT NULL,
+    project_id bigint NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT notice_targets_channel_check CHECK ((channel = ANY (ARRAY['webhook'::text, 'slack'::text, 'email'::text]))),
+    CONSTRAINT notice_targets_scope_check CHECK ((scope = ANY (ARRAY['own'::text, 'project'::text, 'all'::text]))),
+    CONSTRAINT notice_targets_pkey PRIMARY KEY (target_id)
+);
+ALTER TABLE ONLY notice_targets FORCE ROW LEVEL SECURITY;
+CREATE INDEX notice_targets_of_user ON notice_targets USING btree (username);
+ALTER TABLE notice_targets ENABLE ROW LEVEL SECURITY;
+CREATE POLICY of_readable_projects ON notice_targets USING (is_readable(project_id)) WITH CHECK (is_readable(project_id));
+
+CREATE TABLE notices (
+    notice_id uuid NOT NULL,
+    notice_number bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    target_id uuid NOT NULL,
+    event_key text NOT NULL,
+    event text NOT NULL,
+    text text NOT NULL,
+    facts jsonb NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    next_try_at timestamp with time zone,
+    delivered_at timestamp with time zone,
+    problem text DEFAULT ''::text NOT NULL,
+    CONSTRAINT notices_notice_number_key UNIQUE (notice_number),
+    CONSTRAINT notices_pkey PRIMARY KEY (notice_id),
+    CONSTRAINT notices_target_id_event_key_key UNIQUE (target_id, event_key),
+    CONSTRAINT notices_target_id_fkey FOREIGN KEY (target_id) REFERENCES notice_targets(target_id) ON DELETE CASCADE
+);
+CREATE INDEX notices_due ON notices USING btree (next_try_at) WHERE (next_try_at IS NOT NULL);
+CREATE INDEX notices_of_target ON notices USING btree (target_id, notice_number DESC);
+CREATE INDEX notices_over ON notices USING btree (created_at) WHERE (next_try_at IS NULL);
+
 CREATE TABLE pool_demands (
     pool text NOT NULL,
     workers integer NOT NULL,

@@ -3,8 +3,9 @@
 from os import getuid
 from pathlib import Path
 from tempfile import gettempdir
+from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from proctor.values.messaging import OUTCOME_STREAM_BYTES, WORK_STREAM_BYTES
 from proctor.values.priority import Priority
@@ -89,6 +90,25 @@ class SchedulerSettings(SchemaServiceSettings):
     """Days for which records of the audit are kept: who did what. Older ones are deleted."""
     max_audit_records: int = Field(default=1_000_000, ge=1)
     """Maximum number of records of each outcome; the oldest are deleted first. Refusals: at most 100,000."""
+
+    notice_networks: str = ""
+    """Networks beside the public ones in which webhooks may be, separated by commas: "10.0.0.0/8"."""
+    public_url: str = ""
+    """Address of the pages as users' browsers call it, for links in notices: https://proctor.example.org."""
+    mail_host: str = ""
+    """Server that sends notices by mail; without one there is no mail."""
+    mail_port: int = Field(default=587, ge=1, le=65535)
+    """Port of the mail server."""
+    mail_security: Literal["starttls", "tls", "none"] = "starttls"
+    """How the mail server is spoken to; certificates are checked."""
+    mail_user: str = ""
+    """User at the mail server; none if empty."""
+    mail_password: SecretStr = SecretStr("")
+    """Password at the mail server."""
+    mail_sender: str = "proctor@localhost"
+    """Address that mail comes from."""
+    mail_domains: str = ""
+    """Domains that mail may go to, separated by commas: "example.org". None: no mail."""
 
     max_failed_share: float = Field(default=DEFAULT_MAX_FAILED_SHARE, ge=0, le=1)
     """A run with a larger share of failed samples has failed."""

@@ -16,7 +16,9 @@ from services.scheduler.dispatch.wiring import DispatchParts, make_dispatch
 from services.scheduler.imports.wiring import make_imports
 from services.scheduler.keys.wiring import KeyParts, make_keys
 from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.limits.wiring import make_limits
+from services.scheduler.notices.wiring import NoticeParts, make_notices
 from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.postgres import Connections
 from services.scheduler.pricing.yaml_prices import YamlPrices
@@ -65,6 +67,7 @@ class Topics:
     streams: StreamParts
     audit: AuditParts
     keys: KeyParts
+    notices: NoticeParts
     runs: RunParts
     dispatch: DispatchParts
     batches: BatchParts
@@ -82,6 +85,7 @@ class Topics:
             **self.batches.apis,
             **self.audit.apis,
             **self.keys.apis,
+            **self.notices.apis,
             **self.scaling.apis,
             **self.rollouts.apis,
             **self.schedules.apis,
@@ -105,6 +109,7 @@ class Topics:
         return {
             **self.dispatch.leader_loops(token),
             **self.scaling.leader_loops(token),
+            **self.notices.leader_loops(token),
             "assign quotas": self.rate_limits.assign_quotas.lead(),
             "finish batches": self.batches.leader.lead(token),
             **self.uploads.leader_loops(),
@@ -138,8 +143,7 @@ def read_definitions(settings: SchedulerSettings) -> Definitions:
 
 def make_topics(settings: SchedulerSettings, connections: Connections, definitions: Definitions) -> Topics:
     """Makes each topic of those before it."""
-    limits = make_limits(settings, connections)
-    quota = PostgresStorage(session=connections.postgres, limits=limits, queries=STORAGE_QUERIES)
+    limits, quota = _make_limits(settings, connections)
     suites = make_suites(settings, connections, installed=definitions.suites, check_storage=quota.check_suite)
     uploads, progress = _make_uploads(settings, connections, quota), make_progress(settings, connections)
     rate_limits = make_rate_limits(settings, connections, pools=definitions.pools.pools)
@@ -169,6 +173,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         streams=streams,
         audit=make_audit(settings, connections),
         keys=make_keys(settings, connections, PostgresProjectUses(session=connections.postgres)),
+        notices=make_notices(settings, connections),
         runs=runs,
         dispatch=make_dispatch(
             settings,
@@ -186,6 +191,13 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         schedules=make_schedules(connections, runs=runs),
         imports=make_imports(settings, connections, suites=suites, uploads=uploads, runs=runs),
     )
+
+
+def _make_limits(
+    settings: SchedulerSettings, connections: Connections
+) -> tuple[PostgresLimits, PostgresStorage]:
+    limits = make_limits(settings, connections)
+    return limits, PostgresStorage(session=connections.postgres, limits=limits, queries=STORAGE_QUERIES)
 
 
 def _make_uploads(

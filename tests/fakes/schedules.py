@@ -60,7 +60,7 @@ class ScheduleHarness:
         self.scheduler.clock.seconds += timedelta(**duration).total_seconds()
 
     async def begin_term(self) -> FencingToken:
-        return FencingToken(await self.pool.fetchval(QUERIES["begin_term"].statement))
+        return FencingToken(await PostgresSession(self.pool, QUERIES).fetchval("begin_term"))
 
     async def fire(self) -> None:
         await self.due.submit_all(await self.begin_term())

@@ -46,6 +46,12 @@ METHODS: Mapping[str, Permission] = {
     "PauseSchedule": _OWNER,
     "ResumeSchedule": _OWNER,
     "DeleteSchedule": _OWNER,
+    # Notices. Each user has targets of its own.
+    "AddNoticeTarget": _CHANGE,
+    "ListNoticeTargets": _READ,
+    "DeleteNoticeTarget": _OWNER,
+    "TestNoticeTarget": _OWNER,
+    "ListNotices": _READ,
     # Models, workers, the queue.
     "ListModels": _READ,
     "ListModelNames": _READ,

@@ -29,6 +29,7 @@ from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.v1 import import_service_pb2 as import_pb2
+from proctor.v1 import notice_service_pb2 as notice_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
@@ -68,6 +69,7 @@ SCHEDULER_FILES = (
     artifact_pb2,
     import_pb2,
     schedule_pb2,
+    notice_pb2,
 )
 RESULTS_FILES = (
     annotation_pb2,

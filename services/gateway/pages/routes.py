@@ -28,7 +28,7 @@ from services.gateway.pages.runs import labels as run_labels
 from services.gateway.pages.runs import moved
 from services.gateway.pages.runs import routes as runs
 from services.gateway.pages.schedules import routes as schedules
-from services.gateway.pages.settings import api_keys, projects
+from services.gateway.pages.settings import api_keys, notices, projects
 from services.gateway.pages.settings import routes as settings
 from services.gateway.pages.suites import routes as suites
 
@@ -67,5 +67,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     settings.router,
     api_keys.router,
     projects.router,
+    notices.router,
     audit.router,
 )

@@ -28,7 +28,7 @@ from services.gateway.api import (
     schedules,
     users,
 )
-from services.gateway.api.access import keys, projects
+from services.gateway.api.access import keys, notices, projects
 from services.gateway.api.comparisons import gates, sizes
 from services.gateway.api.comparisons import routes as comparisons
 from services.gateway.api.dataset_runs import routes as dataset_runs
@@ -86,6 +86,7 @@ _ROUTERS = (
     keys.router,
     projects.router,
     schedules.router,
+    notices.router,
     suites.router,
     models.router,
     datasets.router,

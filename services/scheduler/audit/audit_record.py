@@ -47,6 +47,7 @@ class ObjectKind(StrEnum):
     SESSION = "session"
     PROJECT = "project"
     SCHEDULE = "schedule"
+    NOTICE_TARGET = "notice target"
 
 
 class Outcome(ContractEnum):

@@ -12,8 +12,10 @@ from services.scheduler.dispatch.decide_run import DecideRun
 from services.scheduler.dispatch.dispatch_shards import DispatchedRun, DispatchShards, PoolLoad
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
+from services.scheduler.dispatch.run_watch import RunWatch
 from services.scheduler.dispatch.shard_ledger import ShardLedger
 from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.notices.ports import EventLog
 from services.scheduler.planning.plan_run import PlanRun
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.lifecycle.cost_limit import limit_problem
@@ -55,6 +57,7 @@ class DriverContext:
     closer: CloseFinishedRun
     unscored: CountUnscored
     decider: DecideRun
+    events: EventLog
     controls: RunControls
     registry: WorkerRegistry
     tracker: ProgressTracker
@@ -76,6 +79,7 @@ class DispatchRun:
         self._quiet_since = 0.0
         self._may_have_lost = False
         self._was_incomplete = False
+        self._watch = RunWatch(context.events, token, context.clock)
 
     @property
     def dispatched_bytes(self) -> int:
@@ -103,7 +107,9 @@ class DispatchRun:
         if self._is_complete(dispatched_run):
             return True
         counts = self._context.tracker.counts(run.run_id, run.epoch)
-        error = limit_problem(run, counts, await self._unscored(dispatched_run))
+        unscored = await self._unscored(dispatched_run)
+        await self._watch.look(run, counts, unscored)
+        error = limit_problem(run, counts, unscored)
         if error is None and not self._may_have_lost and not is_held:
             error = await self._dispatch(dispatched_run)
         if error is not None:

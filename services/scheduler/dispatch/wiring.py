@@ -18,6 +18,7 @@ from services.scheduler.dispatch.ports import RolloutUse
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
 from services.scheduler.judging.yaml_judge_prompts import YamlJudgePrompts
 from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.notices.postgres import PostgresEventLog
 from services.scheduler.planning.find_tasks import FindTasks
 from services.scheduler.planning.grpc_answers import GrpcAnswers
 from services.scheduler.planning.grpc_results import GrpcRunRecord
@@ -106,12 +107,11 @@ def _driver_context(
     tasks: FindTasks,
     stream: NatsShardStream,
     record: GrpcRunRecord,
-    unscored: CountUnscored,
     tracker: ProgressTracker,
     registry: WorkerRegistry,
+    unscored: CountUnscored,
 ) -> DriverContext:
-    clock, controls = connections.clock, runs.controls
-    shards = PostgresShards(session=connections.postgres)
+    clock, controls, shards = connections.clock, runs.controls, PostgresShards(session=connections.postgres)
     return DriverContext(
         runs=runs.store,
         planner=PlanRun(
@@ -140,6 +140,7 @@ def _driver_context(
             runs=led_runs, shards=shards, record=record, stream=stream, controls=controls, unscored=unscored
         ),
         unscored=unscored,
+        events=PostgresEventLog(session=connections.postgres),
         decider=DecideRun(runs=runs.store, led=led_runs, record=record, tracker=tracker, clock=clock),
         controls=controls,
         registry=registry,

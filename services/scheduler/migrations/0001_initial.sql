@@ -680,6 +680,52 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) AS last ON true;
 
+-- == notices ==
+
+-- Where users are told of what.
+CREATE TABLE notice_targets (
+    target_id uuid PRIMARY KEY,
+    username text NOT NULL,
+    channel text NOT NULL CHECK (channel IN ('webhook', 'slack', 'email')),
+    address text NOT NULL,
+    events text[] NOT NULL,
+    scope text NOT NULL CHECK (scope IN ('own', 'project', 'all')),
+    -- Of the scope 'project'; else 0.
+    project_id bigint NOT NULL,
+    created_at timestamptz NOT NULL
+);
+CREATE INDEX notice_targets_of_user ON notice_targets (username);
+
+-- Members of a project may be told of it, also those who only view it.
+ALTER TABLE notice_targets ENABLE ROW LEVEL SECURITY;
+ALTER TABLE notice_targets FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_readable_projects ON notice_targets USING (is_readable(project_id))
+    WITH CHECK (is_readable(project_id));
+
+-- The ledger and the outbox: rows are added by the transaction of the event, and sent afterwards. They are read by a
+-- target that was found first.
+CREATE TABLE notices (
+    notice_id uuid PRIMARY KEY,
+    -- The order of lists.
+    notice_number bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+    target_id uuid NOT NULL REFERENCES notice_targets ON DELETE CASCADE,
+    event_key text NOT NULL,
+    event text NOT NULL,
+    text text NOT NULL,
+    facts jsonb NOT NULL,
+    created_at timestamptz NOT NULL,
+    attempts integer NOT NULL DEFAULT 0,
+    -- NULL once it is delivered or given up.
+    next_try_at timestamptz,
+    delivered_at timestamptz,
+    problem text NOT NULL DEFAULT '',
+    -- Nobody is told twice of the same thing.
+    UNIQUE (target_id, event_key)
+);
+CREATE INDEX notices_due ON notices (next_try_at) WHERE next_try_at IS NOT NULL;
+CREATE INDEX notices_of_target ON notices (target_id, notice_number DESC);
+CREATE INDEX notices_over ON notices (created_at) WHERE next_try_at IS NULL;
+
 -- == audit ==
 
 -- Who did what, from where. The row of a change is written in the transaction that makes the change, and stays when its

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 import asyncpg
 
+from proctor.values.names.notices import NoticeEvent
 from proctor.values.names.project import is_declared
 from proctor.values.priority import Priority
 from services.common.errors import ProjectNotFound
@@ -13,6 +14,8 @@ from services.scheduler.audit.audit_record import Action, Author, Change, Object
 from services.scheduler.audit.postgres import record_change
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader, write_as_leader
+from services.scheduler.notices.notice import Event
+from services.scheduler.notices.postgres import record_event
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns, lock_user
 from services.scheduler.runs.lifecycle.postgres_rows import labels_from_row, order_from_json, order_to_json
 from services.scheduler.runs.lifecycle.run import Run
@@ -138,6 +141,8 @@ class PostgresLedSchedules:
                 run_ids=list(firing.run_ids),
                 problem=firing.problem,
             )
+            if firing.problem:
+                await record_event(transaction, _refused(schedule, firing))
             await transaction.execute("delete_old_firings", schedule_id=schedule_id, kept=_KEPT_FIRINGS)
             return True
 
@@ -166,6 +171,24 @@ class PostgresLedSchedules:
                 raise ProjectNotFound
         for run in runs:
             await self._runs.add_in(transaction, run, "")
+
+
+def _refused(schedule: Schedule, firing: Firing) -> Event:
+    name, order = schedule.labels.name, schedule.order
+    return Event(
+        kinds=(NoticeEvent.SCHEDULE_REFUSED,),
+        key=f"schedule {schedule.schedule_id} {firing.due_at.isoformat()}",
+        user=schedule.user,
+        project_id=order.project_id,
+        text=f"Schedule {name} ordered nothing: {firing.problem}",
+        at=firing.fired_at,
+        facts={
+            "schedule_id": schedule.schedule_id,
+            "name": name,
+            "user": schedule.user,
+            "model": order.model,
+        },
+    )
 
 
 def _change(schedule: Schedule, action: Action, author: Author) -> Change:

@@ -92,12 +92,7 @@ SELECT true
 FROM project_members
 WHERE project_id = :project_id
     AND username = :username
-    AND (role IS NULL OR role = 'viewer')
-    AND NOT EXISTS (
-        SELECT
-        FROM project_members AS everybody
-        WHERE everybody.project_id = :project_id AND everybody.username = '*' AND everybody.role <> 'viewer'
-    );
+    AND (role IS NULL OR role = 'viewer');
 
 -- name: set_schedule_problem: Record why the firing of a schedule waits
 UPDATE schedules

@@ -53,6 +53,10 @@ PROMISED = {
     "/api/v1/keys",
     "/api/v1/keys/{key_id}",
     "/api/v1/keys/{key_id}/rotate",
+    "/api/v1/notices",
+    "/api/v1/notices/targets",
+    "/api/v1/notices/targets/{target_id}",
+    "/api/v1/notices/targets/{target_id}/test",
     "/api/v1/schedules",
     "/api/v1/schedules/{schedule_id}",
     "/api/v1/schedules/{schedule_id}/pause",
@@ -151,6 +155,7 @@ REPEATABLE = {
         f"/admin/benchmarks/{{benchmark_id}}/{change}"
         for change in ("cancel", "pause", "resume", "retry", "reclose")
     ),
+    "/api/v1/notices/targets/{target_id}/test",
     *(f"/api/v1/schedules/{{schedule_id}}/{change}" for change in ("pause", "resume")),
     "/v1/batches/{batch_id}/cancel",
     "/api/v1/benchmarking/compare",

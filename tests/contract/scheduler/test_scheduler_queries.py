@@ -198,6 +198,29 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "limit": "20",
     },
     "list_runs_of_orders": {"run_ids": f"'{{{RUN[1:-1]}}}'"},
+    "add_notices": {
+        "event_key": "'run 1 1 ended completed'",
+        "kinds": "'{run_failed,run_ended}'",
+        "username": "'ann'",
+        "project_id": "1",
+        "text": "'It has ended.'",
+        "facts": "'{}'",
+        "created_at": "'2026-01-02'",
+    },
+    "list_notices": {
+        "username": "'ann'",
+        "target_id": "NULL",
+        "before_notice_number": "NULL",
+        "limit": "101",
+    },
+    "claim_notices": {"now": "'2026-01-02'", "claimed_until": "'2026-01-02'"},
+    "settle_notice": {
+        "notice_id": RUN,
+        "attempts": "1",
+        "problem": "''",
+        "next_try_at": "NULL",
+        "delivered_at": "'2026-01-02'",
+    },
     "find_schedule": {"schedule_id": RUN},
     "list_schedules": {
         "before_schedule_number": "NULL",
@@ -227,6 +250,20 @@ SELECT lpad(to_hex(number), 32, '0')::uuid, 'ann', 1, 'mine', 1, '{}', 1, '{one}
        timestamptz '2026-01-01' + number * interval '1 minute'
   FROM generate_series(1, 20000) AS number;
 """
+NOTICES = """
+INSERT INTO projects (name, note, created_by, created_at) VALUES ('one', '', 'olga', '2026-01-01');
+INSERT INTO project_members (project_id, username, role, changed_by, changed_at, version)
+SELECT project_id, 'user' || number, 'runner', 'olga', '2026-01-01', number
+  FROM projects, generate_series(1, 20000) AS number;
+INSERT INTO notice_targets (target_id, username, channel, address, events, scope, project_id, created_at)
+SELECT lpad(to_hex(number), 32, '0')::uuid, 'ann', 'slack', 'https://example.org', '{run_ended}', 'own', 0,
+       '2026-01-01'
+  FROM generate_series(1, 20) AS number;
+INSERT INTO notices (notice_id, target_id, event_key, event, text, facts, created_at, next_try_at)
+SELECT lpad(to_hex(number), 32, '0')::uuid, lpad(to_hex(1 + number % 20), 32, '0')::uuid, number, 'run_ended',
+       'It has ended.', '{}', '2026-01-01', CASE WHEN number % 100 = 0 THEN timestamptz '2026-01-01' END
+  FROM generate_series(1, 20000) AS number;
+"""
 SCHEDULES = """
 INSERT INTO schedules (schedule_id, username, project_id, cron, time_zone, ordered, name, tags, note,
                        created_at, next_due_at)
@@ -237,7 +274,7 @@ INSERT INTO schedule_firings (schedule_id, due_at, fired_at, run_ids)
 SELECT schedule_id, timestamptz '2026-01-01' + day * interval '1 day', '2026-01-01', '{}'
   FROM schedules, generate_series(1, 3) AS day;
 """
-SMALL_TABLES = {"leadership", "limits", "pool_demands", "user_admissions"}
+SMALL_TABLES = {"notice_targets", "leadership", "limits", "pool_demands", "user_admissions"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -253,8 +290,7 @@ async def connection() -> AsyncIterator[asyncpg.Connection]:
 async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
     """20,000 runs, nearly all completed; one has 20,000 shards. And as many data sets, files, batches and
     orders of rollouts."""
-    await connection.execute(ORDERS)
-    await connection.execute(SCHEDULES)
+    await connection.execute(ORDERS + SCHEDULES + NOTICES)
     await connection.execute(
         f"""
         INSERT INTO runs (run_id, username, project_id, benchmark, model, pool, priority, ordered,

@@ -47,6 +47,7 @@ PAGES = {
     "queue": "/queue",
     "schedules": "/schedules",
     "settings": "/settings",
+    "notices": "/settings/notices",
     "audit": "/audit",
     "sign-in": "/sign-in",
 }

@@ -49,6 +49,7 @@ from tests.fakes.scheduler.surroundings import (
     ListedWorkers,
     NoArtifacts,
     NotedControls,
+    NotedEvents,
     NotedRolloutUse,
     SetClock,
 )
@@ -103,6 +104,7 @@ class SchedulerHarness:
     fencing_token: FencingToken = NO_TERM
     asked: list[int] = field(default_factory=list)
     refused_streams: dict[str, str] = field(default_factory=dict)
+    events: NotedEvents = field(default_factory=NotedEvents)
 
     def __post_init__(self) -> None:
         pools = (POOL, LISTED_POOL)
@@ -215,6 +217,7 @@ class SchedulerHarness:
             decider=DecideRun(self.runs, self.runs, self.record, self.tracker, self.clock),
             closer=CloseFinishedRun(self.runs, self.runs, self.record, self.stream, self.controls, unscored),
             unscored=unscored,
+            events=self.events,
             controls=self.controls,
             registry=self.registry,
             tracker=self.tracker,

@@ -75,7 +75,7 @@ async def empty_stores(pool: asyncpg.Pool) -> Stores:
     limits = PostgresLimits(sessions, queue_limits())
 
     async def begin() -> FencingToken:
-        return FencingToken(await pool.fetchval(QUERIES["begin_term"].statement))
+        return FencingToken(await sessions.fetchval("begin_term"))
 
     runs = PostgresRuns(sessions, limits)
     return Stores(

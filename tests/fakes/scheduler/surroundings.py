@@ -12,6 +12,8 @@ from proctor.values.run import RunCounts, RunId, RunState, TaskCounts
 from proctor.values.scoring import TaskScoring
 from proctor.values.usage import TokenUsage
 from services.common.errors import ErrorKind, RemoteError
+from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.notices.notice import Event
 from services.scheduler.planning.ports import ClosingProgress, CommittedSet, PlanToOpen
 from services.scheduler.planning.shard import FilledShard, MissingSample, Shard
 from services.scheduler.progress.progress_tracker import ProgressReport
@@ -197,6 +199,16 @@ class InMemoryRecord:
         if run_id not in self.records:
             raise RemoteError(ErrorKind.NOT_FOUND, "RUN_NOT_FOUND", f"Run {run_id} not found.", {})
         return self.records[run_id]
+
+
+@dataclass
+class NotedEvents:
+    """What was told of runs, by its key."""
+
+    events: dict[str, Event] = field(default_factory=dict)
+
+    async def record(self, token: FencingToken, event: Event) -> None:
+        self.events.setdefault(event.key, event)
 
 
 @dataclass

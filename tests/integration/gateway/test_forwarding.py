@@ -226,6 +226,7 @@ async def test_reflection_lists_the_public_services_only() -> None:
         "Key",
         "Project",
         "Schedule",
+        "Notice",
     )
     assert ours == {f"proctor.v1.{topic}Service" for topic in topics}
 

@@ -21,6 +21,8 @@ from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader, write_as_leader
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.limits.queue_limits import QueueLimits
+from services.scheduler.notices.notice import Event
+from services.scheduler.notices.postgres import record_event
 from services.scheduler.runs.lifecycle.cost_limit import cost_of
 from services.scheduler.runs.lifecycle.errors import (
     BatchFilesUnwritten,
@@ -47,6 +49,7 @@ from services.scheduler.runs.lifecycle.run import (
     RunFinish,
     states_before,
 )
+from services.scheduler.runs.lifecycle.run_events import run_ended
 from services.scheduler.runs.lifecycle.run_labels import LabelChange, labels_in_words, labels_problem
 from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.uploads.dataset import is_dataset_id
@@ -201,6 +204,8 @@ class PostgresRuns:
                 return None
             run = await _get(transaction, run_id)
             await record_change(transaction, replace(made, project_id=run.order.project_id))
+            if run.state.is_final:
+                await record_event(transaction, run_ended(run, run.state, made.author.at))
             return run
 
         return await self._session.run(change)
@@ -349,6 +354,7 @@ class PostgresLedRuns:
             "finish_run",
             run,
             finish.counts,
+            run_ended(run, finish.state, finish.now, finish.error),
             state=finish.state,
             states_before=states_before(finish.state),
             finished_at=finish.now,
@@ -360,7 +366,14 @@ class PostgresLedRuns:
         await self._close(token, "close_run", run, counts)
 
     async def _close(
-        self, token: FencingToken, query: str, run: Run, counts: RunCounts | None, **values: object
+        self,
+        token: FencingToken,
+        query: str,
+        run: Run,
+        counts: RunCounts | None,
+        event: Event | None = None,
+        /,
+        **values: object,
     ) -> bool:
         """Whether the statement, which has the counts of the run, changed it."""
         named = {"run_id": run.run_id, "epoch": run.epoch}
@@ -373,6 +386,8 @@ class PostgresLedRuns:
             cost = cost_of(run, counts)
             if closed and cost is not None and is_declared(run.order.project_id):
                 await transaction.execute("count_cost", **named, cost=cost)
+            if closed and event:
+                await record_event(transaction, event)
             return closed is not None
 
         return await run_as_leader(self._session, token, close)

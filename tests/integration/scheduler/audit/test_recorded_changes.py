@@ -18,6 +18,7 @@ from proctor.v1 import (
 from proctor.v1 import batch_service_pb2 as batch_pb2
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import file_service_pb2 as file_pb2
+from proctor.v1 import notice_service_pb2 as notice_pb2
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import schedule_service_pb2 as schedule_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
@@ -133,6 +134,24 @@ class Changes:
         schedule_id = await self.add_schedule()
         await self.calls.schedules.DeleteSchedule(schedule_pb2.DeleteScheduleRequest(schedule_id=schedule_id))
         return schedule_id
+
+    async def add_target(self) -> str:
+        request = notice_pb2.AddNoticeTargetRequest(
+            channel=notice_pb2.NOTICE_CHANNEL_WEBHOOK,
+            address="https://example.org/hook",
+            events=[notice_pb2.NOTICE_EVENT_RUN_ENDED],
+        )
+        return (await self.calls.notices.AddNoticeTarget(request)).target.target_id
+
+    async def test_target(self) -> str:
+        target_id = await self.add_target()
+        await self.calls.notices.TestNoticeTarget(notice_pb2.TestNoticeTargetRequest(target_id=target_id))
+        return target_id
+
+    async def delete_target(self) -> str:
+        target_id = await self.add_target()
+        await self.calls.notices.DeleteNoticeTarget(notice_pb2.DeleteNoticeTargetRequest(target_id=target_id))
+        return target_id
 
     async def set_limits(self) -> str:
         await self.calls.queue.SetLimits(
@@ -281,6 +300,9 @@ RECORDS: Mapping[str, tuple[Callable[[Changes], Awaitable[str]], str]] = {
     "PauseSchedule": (Changes.pause_schedule, "pause schedule"),
     "ResumeSchedule": (Changes.resume_schedule, "resume schedule"),
     "DeleteSchedule": (Changes.delete_schedule, "delete schedule"),
+    "AddNoticeTarget": (Changes.add_target, "create notice target"),
+    "TestNoticeTarget": (Changes.test_target, "add notice target"),
+    "DeleteNoticeTarget": (Changes.delete_target, "delete notice target"),
     "CancelBatch": (Changes.cancel_batch, "cancel run"),
 }
 # They only read.
