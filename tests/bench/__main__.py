@@ -11,6 +11,7 @@ from tests.bench.results import closing, comparing, exporting, leaderboard, reus
 from tests.bench.scheduler import (
     batches,
     cancelling,
+    leading,
     queueing,
     rate_limiting,
     rendering,
@@ -29,6 +30,7 @@ BENCHES = {
     "telemetry": telemetry.main,
     "rates": rate_limiting.main,
     "queue": queueing.main,
+    "lead": leading.main,
     "cancel": cancelling.main,
     "spread": spreading.main,
     "idle": idling.main,

@@ -10,6 +10,7 @@ from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
 from services.scheduler.dispatch.count_unscored import CountUnscored
 from services.scheduler.dispatch.decide_run import DecideRun
 from services.scheduler.dispatch.dispatch_shards import DispatchedRun, DispatchShards, PoolLoad
+from services.scheduler.dispatch.driven_rows import DrivenRows
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
 from services.scheduler.dispatch.run_watch import RunWatch
@@ -31,13 +32,12 @@ class DriverTimings:
     """Timings: after `quiet_seconds` without progress a run is searched for lost messages; sooner where
     something says that some may be lost.
 
-    `row_seconds` is how long a run's row is used once it is read, `refresh_seconds` how often its state is
-    stored for workers again. A run that fails `unexpected_failures` times for unknown reasons is given up.
+    `refresh_seconds` is how often it is looked at whether workers are told of the run's state. A run that
+    fails `unexpected_failures` times for unknown reasons is given up.
     """
 
     quiet_seconds: float
     outcomes_seconds: float = 5.0
-    row_seconds: float = 0.25
     refresh_seconds: float = 5.0
     unexpected_failures: int = 10
 
@@ -50,6 +50,7 @@ class DriverTimings:
 @dataclass(frozen=True, slots=True)
 class DriverContext:
     runs: RunStore
+    rows: DrivenRows
     planner: PlanRun
     dispatcher: DispatchShards
     reconciler: ReconcileShards

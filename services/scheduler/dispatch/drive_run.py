@@ -21,22 +21,18 @@ _PERMANENT = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLI
 
 
 class _CurrentRun:
-    """The run's row, read again when it is older than `row_seconds`."""
+    """The run's row, and when workers were last told of it."""
 
     def __init__(self, context: DriverContext, run_id: RunId) -> None:
         self._context = context
         self._run_id = run_id
-        self._read_at = 0.0
         self._refreshed_at = float("-inf")
         self.row: Run | None = None
 
     async def read(self) -> Run:
-        now, timings = self._context.clock.monotonic(), self._context.timings
-        if self.row is None or now - self._read_at >= timings.row_seconds:
-            self.row = await self._context.runs.get(self._run_id)
-            # The time before the read: the row is at least as young as this says.
-            self._read_at = now
-        if now - self._refreshed_at >= timings.refresh_seconds:
+        rows, now = self._context.rows, self._context.clock.monotonic()
+        self.row = await (rows.read_now if self.row is None else rows.read)(self._run_id)
+        if now - self._refreshed_at >= self._context.timings.refresh_seconds:
             self._refreshed_at = now
             await self._context.controls.refresh(self.row)
         return self.row

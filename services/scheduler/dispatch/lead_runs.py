@@ -68,7 +68,10 @@ class LeadRuns:
     async def lead(self, token: FencingToken) -> None:
         """Leads until cancelled, or until another leads (`LeadershipLost`)."""
         async with asyncio.TaskGroup() as group:
-            await _LedRuns(self, token, group).run()
+            led = _LedRuns(self, token, group)
+            # Beside the admission, which must not wait for NATS: streams may be slow or away.
+            group.create_task(led.watch_streams(), name="watch streams")
+            await led.run()
 
 
 class _LedRuns:
@@ -86,8 +89,17 @@ class _LedRuns:
         while True:
             # Read before the steps: what is reported during them ends the wait below at once.
             version = self._lead.tracker.version(ANY_RUN)
-            for step in (self._sweep, self._end_expired, self._admit_and_drive, self._watch_streams):
-                await self._guarded(step)
+            await self._guarded(self._end_expired)
+            await self._guarded(self._admit_and_drive)
+            now = self._lead.clock.monotonic()
+            await self._lead.tracker.wait_beyond(ANY_RUN, version, _ROUND_SECONDS, now)
+
+    async def watch_streams(self) -> None:
+        """Notices streams that were made again, and removes what is left in them."""
+        while True:
+            version = self._lead.tracker.version(ANY_RUN)
+            await self._guarded(self._sweep)
+            await self._guarded(self._note_lost_streams)
             now = self._lead.clock.monotonic()
             await self._lead.tracker.wait_beyond(ANY_RUN, version, _ROUND_SECONDS, now)
 
@@ -160,7 +172,7 @@ class _LedRuns:
             await asyncio.sleep(_BACKOFF_SECONDS)
             return False
 
-    async def _watch_streams(self) -> None:
+    async def _note_lost_streams(self) -> None:
         """A recreated stream has lost its messages: every run is searched for missing outcomes."""
         stream_generation = await self._lead.stream.stream_generation(self._lead.pools)
         # Empty is the first look of this term: a driver that starts reads the stores anyway.

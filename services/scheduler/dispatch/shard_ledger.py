@@ -20,6 +20,7 @@ class ShardLedger:
     _ready: deque[Shard] = field(default_factory=deque)
     _unsaved_done: list[int] = field(default_factory=list)
     _sent_bytes: dict[int, int] = field(default_factory=dict)
+    _dispatched_bytes: int = 0
 
     def reset(self, dispatched: Sequence[Shard]) -> None:
         """Starts over with the shards that are stored as dispatched; waiting ones are read again."""
@@ -30,11 +31,15 @@ class ShardLedger:
         self._ready.clear()
         self._unsaved_done = []
         self._sent_bytes.clear()
+        self._dispatched_bytes = len(self.dispatched) * MAX_SHARD_BYTES
 
     @property
     def dispatched_bytes(self) -> int:
-        """Bytes on the stream. A shard sent before this view was made counts as a full one."""
-        return sum(self._sent_bytes.get(number, MAX_SHARD_BYTES) for number in self.dispatched)
+        """Bytes on the stream. A shard sent before this view was made counts as a full one.
+
+        A running sum: each run of a pool asks for those of all others before it sends.
+        """
+        return self._dispatched_bytes
 
     @property
     def is_drained(self) -> bool:
@@ -66,8 +71,7 @@ class ShardLedger:
     def remove_done(self, done: Sequence[int]) -> None:
         """Frees their credit; the next write stores it."""
         for number in done:
-            self.dispatched.pop(number, None)
-            self._sent_bytes.pop(number, None)
+            self._release(number)
         self._unsaved_done += done
 
     def take_unsaved_done(self) -> Sequence[int]:
@@ -78,5 +82,11 @@ class ShardLedger:
         """The first of the ready shards are dispatched now."""
         for filled in shards:
             self._ready.popleft()
+            self._release(filled.shard.number)
             self.dispatched[filled.shard.number] = filled.shard
             self._sent_bytes[filled.shard.number] = filled.size_bytes
+            self._dispatched_bytes += filled.size_bytes
+
+    def _release(self, number: int) -> None:
+        if self.dispatched.pop(number, None) is not None:
+            self._dispatched_bytes -= self._sent_bytes.pop(number, MAX_SHARD_BYTES)

@@ -11,6 +11,7 @@ from services.scheduler.dispatch.decide_run import DecideRun
 from services.scheduler.dispatch.dispatch_run import DriverContext, DriverTimings
 from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards
 from services.scheduler.dispatch.drive_run import DriveRun
+from services.scheduler.dispatch.driven_rows import DrivenRows
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.lead_runs import LeadRuns
 from services.scheduler.dispatch.nats import NatsShardStream
@@ -37,6 +38,9 @@ from services.scheduler.uploads.storage.store_parts import LoadRows
 from services.scheduler.uploads.wiring import UploadParts
 from services.scheduler.workers.ports import WorkerRegistry
 from services.scheduler.workers.wiring import WorkerParts
+
+# How old the row of a run may be by which it is driven.
+_ROW_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +82,7 @@ def make_dispatch(
         connections,
         runs=runs,
         led_runs=led_runs,
-        tasks=_find_tasks(connections, suites, uploads),
+        planner=_planner(connections, led_runs, record, _find_tasks(connections, suites, uploads), workers),
         stream=stream,
         record=record,
         unscored=CountUnscored(use=rollout_use, record=record),
@@ -104,7 +108,7 @@ def _driver_context(
     *,
     runs: RunParts,
     led_runs: PostgresLedRuns,
-    tasks: FindTasks,
+    planner: PlanRun,
     stream: NatsShardStream,
     record: GrpcRunRecord,
     tracker: ProgressTracker,
@@ -114,15 +118,8 @@ def _driver_context(
     clock, controls, shards = connections.clock, runs.controls, PostgresShards(session=connections.postgres)
     return DriverContext(
         runs=runs.store,
-        planner=PlanRun(
-            runs=led_runs,
-            shards=shards,
-            record=record,
-            tasks=tasks,
-            proctor_version=release(),
-            clock=clock,
-            registry=registry,
-        ),
+        rows=DrivenRows(runs=runs.store, clock=clock, max_age_seconds=_ROW_SECONDS),
+        planner=planner,
         dispatcher=DispatchShards(
             shards=shards, stream=stream, tracker=tracker, registry=registry, rule=_credit_rule(settings)
         ),
@@ -147,6 +144,24 @@ def _driver_context(
         tracker=tracker,
         clock=clock,
         timings=DriverTimings(quiet_seconds=settings.reconcile_quiet_seconds),
+    )
+
+
+def _planner(
+    connections: Connections,
+    led_runs: PostgresLedRuns,
+    record: GrpcRunRecord,
+    tasks: FindTasks,
+    workers: WorkerParts,
+) -> PlanRun:
+    return PlanRun(
+        runs=led_runs,
+        shards=PostgresShards(session=connections.postgres),
+        record=record,
+        tasks=tasks,
+        proctor_version=release(),
+        clock=connections.clock,
+        registry=workers.registry,
     )
 
 

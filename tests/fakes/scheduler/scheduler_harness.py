@@ -15,6 +15,7 @@ from services.scheduler.dispatch.decide_run import DecideRun
 from services.scheduler.dispatch.dispatch_run import DriverContext
 from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchShards, PoolLoad
 from services.scheduler.dispatch.drive_run import DriveRun
+from services.scheduler.dispatch.driven_rows import DrivenRows
 from services.scheduler.dispatch.finish_run import FinishRun
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
 from services.scheduler.judging.yaml_judge_prompts import YamlJudgePrompts
@@ -210,6 +211,7 @@ class SchedulerHarness:
         unscored = CountUnscored(self.rollout_use, self.record)
         return DriverContext(
             runs=self.runs,
+            rows=DrivenRows(self.runs, self.clock, 0.25),
             planner=self.planner(self.record),
             dispatcher=DispatchShards(self.runs, self.stream, self.tracker, self.registry, self.rule),
             reconciler=ReconcileShards(self.runs, self.record, self.stream, self.tracker, self.clock),

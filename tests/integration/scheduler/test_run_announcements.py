@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from datetime import timedelta
 from typing import cast
 
 import nats
 import pytest
 
+from proctor.v1 import run_pb2, work_messages_pb2
 from proctor.values.run import RunId, RunState
 from proctor.values.scoring import ScoringMethod
 from services.common.clock import SystemClock
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket, BucketEntry
 from services.common.nats.jetstream import JetStream
+from services.common.nats.stream_maker import StreamMaker
 from services.scheduler.rate_limits.rate_meter import RequestRetryBudget
 from services.scheduler.runs.lifecycle import nats as lifecycle
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
@@ -21,7 +24,7 @@ from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from tests.fakes.eventually import eventually
 from tests.fakes.scheduler.surroundings import START
-from tests.harness.servers import nats_server
+from tests.harness.servers import POOLS, nats_server
 
 
 def run_of(number: int) -> Run:
@@ -67,3 +70,35 @@ async def test_a_finished_run_that_is_retried_does_not_expire(monkeypatch: pytes
         await eventually(is_other_gone, "the one that was not retried expires", 30)
         assert (await bucket.entries()).keys() == {retried.run_id}
         await connection.close()
+
+
+async def test_a_state_is_put_again_only_where_workers_would_not_have_it() -> None:
+    async with nats_server() as server:
+        connection = await nats.connect(server.address)
+        jetstream = JetStream(connection)
+        bucket = Bucket(jetstream, streams.RUNS_BUCKET)
+        budget = RequestRetryBudget(0.2)
+        leader = NatsRunControls(connection, bucket, budget, SystemClock())
+        replica = NatsRunControls(connection, bucket, budget, SystemClock())
+        run = replace(run_of(1), state=RunState.RUNNING, deadline=SystemClock().now() + timedelta(hours=1))
+        await leader.refresh(run)
+        first = await bucket.revision(run.run_id)
+        await leader.refresh(run)
+        assert await bucket.revision(run.run_id) == first
+        # A replica that resumed the run says so late, when the leader has admitted it.
+        await replica.announce(replace(run, state=RunState.PENDING, deadline=None))
+        await leader.refresh(run)
+        assert await bucket.revision(run.run_id) == first + 2
+        assert (await _control(bucket, run.run_id)).state == run_pb2.RUN_STATE_RUNNING
+        await leader.refresh(replace(run, deadline=SystemClock().now() + timedelta(hours=2)))
+        assert (await _control(bucket, run.run_id)).time_left.ToTimedelta() > timedelta(minutes=61)
+        # A bucket that was lost and made again has no keys.
+        await connection.jsm().delete_stream("KV_RUNS")
+        await StreamMaker(connection, POOLS).make_missing()
+        await leader.refresh(run)
+        assert (await bucket.entries()).keys() == {run.run_id}
+        await connection.close()
+
+
+async def _control(bucket: Bucket, run_id: RunId) -> work_messages_pb2.RunControl:
+    return work_messages_pb2.RunControl.FromString(await bucket.get(run_id) or b"")

@@ -31,6 +31,10 @@ class RunStore(Protocol):
         """Raises `RunNotFound`."""
         ...
 
+    async def among(self, run_ids: Sequence[RunId]) -> Sequence[Run]:
+        """Those of them that are stored, in any order."""
+        ...
+
     async def cancel(self, run_id: RunId, author: Author) -> Run | None:
         """Returns None if the run's state does not allow it."""
         ...

@@ -38,6 +38,9 @@ VALUES (
 -- name: read_run: Return a run
 SELECT * FROM run_rows WHERE run_id = :run_id;
 
+-- name: read_runs: Return those of some runs that are stored
+SELECT * FROM run_rows WHERE run_id = ANY (:run_ids);
+
 -- name: lock_run_labels: Return the name, tags and note of a run, and keep them before this transaction ends
 SELECT name, tags, note, project_id FROM runs WHERE run_id = :run_id FOR NO KEY UPDATE;
 

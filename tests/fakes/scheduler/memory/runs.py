@@ -81,6 +81,9 @@ class InMemoryRuns:
             raise RunNotFound(run_id=run_id)
         return self.runs[run_id]
 
+    async def among(self, run_ids: Sequence[RunId]) -> Sequence[Run]:
+        return [self.runs[run_id] for run_id in run_ids if run_id in self.runs]
+
     async def page(self, wanted: RunFilter, size: int, after: RunCursor | None) -> RunPage:
         newest = sorted(self.runs.values(), key=lambda run: (run.created_at, run.run_id), reverse=True)
         matching = [run for run in newest if matches(run, wanted)]
@@ -247,10 +250,9 @@ class InMemoryRuns:
         return [run for run in held if run.expires_at is not None and run.expires_at <= now]
 
     async def to_drive(self) -> Sequence[RunId]:
+        running, runs = RunState.RUNNING, self.runs.values()
         return [
-            run.run_id
-            for run in self.runs.values()
-            if run.state is RunState.RUNNING or (run.state.is_final and not run.is_closed)
+            one.run_id for one in runs if one.state is running or (one.state.is_final and not one.is_closed)
         ]
 
     async def open_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
@@ -390,9 +392,7 @@ class InMemoryRuns:
         return run.order.priority, not run.ran_seconds, self.queued_at[run.run_id], run.run_id
 
     def _shards(self, run: Run, state: str) -> list[Shard]:
-        stored = self.shards.get(run.run_id, {}).values()
-        found = [entry.shard for entry in stored if entry.state == state and entry.epoch == run.epoch]
-        return sorted(found, key=lambda shard: shard.number)
+        return memory_shards.in_state(self.shards.get(run.run_id, {}), state, run.epoch)
 
 
 def _with_counts(run: Run, counts: RunCounts | None, *, is_closed: bool) -> Run:

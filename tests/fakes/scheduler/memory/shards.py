@@ -38,3 +38,8 @@ def put_back(stored: StoredShards, shards: Sequence[Shard], epoch: int) -> None:
         if stored[shard.number].state == "dispatched":
             back = replace(stored[shard.number].shard, samples=[*shard.samples])
             stored[shard.number] = StoredShard(back, epoch)
+
+
+def in_state(stored: StoredShards, state: str, epoch: int) -> list[Shard]:
+    found = [entry.shard for entry in stored.values() if entry.state == state and entry.epoch == epoch]
+    return sorted(found, key=lambda shard: shard.number)

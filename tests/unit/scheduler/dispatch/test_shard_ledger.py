@@ -1,7 +1,7 @@
 """The leader's view of the shards of a run."""
 
 from services.scheduler.dispatch.shard_ledger import ShardLedger
-from services.scheduler.planning.shard import FilledShard, Shard
+from services.scheduler.planning.shard import MAX_SHARD_BYTES, FilledShard, Shard
 
 
 def shard(number: int) -> Shard:
@@ -43,3 +43,16 @@ def test_reset_reads_what_waits_again() -> None:
     ledger.reset([shard(0)])
     assert ledger.last_read == -1
     assert not ledger.is_drained
+
+
+def test_bytes_on_the_stream_are_those_of_what_is_sent_and_not_done() -> None:
+    ledger = ShardLedger()
+    ledger.reset([shard(0)])
+    assert ledger.dispatched_bytes == MAX_SHARD_BYTES
+    ledger.add_ready([shard(1), shard(2)], wanted=3)
+    ledger.sent([FilledShard(one, [b"12345"]) for one in ledger.next_ready(2)])
+    assert ledger.dispatched_bytes == MAX_SHARD_BYTES + 10
+    ledger.remove_done([0, 1, 1, 7])
+    assert ledger.dispatched_bytes == 5
+    ledger.reset([])
+    assert ledger.dispatched_bytes == 0
