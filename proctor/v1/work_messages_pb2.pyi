@@ -1064,6 +1064,7 @@ class ReportBudgetUseRequest(_message.Message):
     EXECUTION_FIELD_NUMBER: _builtins.int
     USED_FIELD_NUMBER: _builtins.int
     IS_LEFT_FIELD_NUMBER: _builtins.int
+    IS_RESTING_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
@@ -1075,6 +1076,10 @@ class ReportBudgetUseRequest(_message.Message):
     is_left: _builtins.bool
     """The execution ends without an outcome, for a reason that is not the rollout's: its run ended or lost its slot, or its worker
     ends. Later executions have the budgets that it had.
+    """
+    is_resting: _builtins.bool
+    """The rollout waits for its provider without a place in its worker, so other runs of its order may have its place among their
+    rollouts at a time. It has it again with its next report.
     """
     @_builtins.property
     def proof(self) -> Global___DispatchProof:
@@ -1094,10 +1099,11 @@ class ReportBudgetUseRequest(_message.Message):
         execution: _builtins.str = ...,
         used: Global___BudgetUse | None = ...,
         is_left: _builtins.bool = ...,
+        is_resting: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["proof", b"proof", "used", b"used"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "execution", b"execution", "is_left", b"is_left", "proof", b"proof", "run_id", b"run_id", "sample", b"sample", "used", b"used"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["epoch", b"epoch", "execution", b"execution", "is_left", b"is_left", "is_resting", b"is_resting", "proof", b"proof", "run_id", b"run_id", "sample", b"sample", "used", b"used"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

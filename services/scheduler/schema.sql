@@ -486,6 +486,7 @@ CREATE TABLE shards (
     size integer NOT NULL,
     state text DEFAULT 'planned'::text NOT NULL,
     attempt integer DEFAULT 0 NOT NULL,
+    is_resting boolean DEFAULT false NOT NULL,
     CONSTRAINT shards_state_check CHECK ((state = ANY (ARRAY['planned'::text, 'dispatched'::text, 'done'::text]))),
     CONSTRAINT shards_pkey PRIMARY KEY (run_id, shard),
     CONSTRAINT shards_run_id_fkey FOREIGN KEY (run_id) REFERENCES runs(run_id) ON DELETE CASCADE
@@ -693,6 +694,7 @@ CREATE VIEW batch_rows WITH (security_invoker='true') AS
 CREATE VIEW bounded_rollouts WITH (security_invoker='true') AS
  SELECT runs.run_id,
     shards.shard,
+    shards.is_resting,
     (runs.ordered ->> 'parallel_group'::text) AS parallel_group
    FROM (runs
      JOIN shards USING (run_id, epoch))

@@ -93,7 +93,8 @@ class WorkerSettings(NatsServiceSettings):
     concurrency of the pool."""
     rollout_rest_seconds: float = Field(default=60, gt=0)
     """Seconds that a rollout waits for its provider, by a limit of the rate or between tries, before it gives
-    its sandbox to others. Its working folder is kept until the answer is there; its processes are not."""
+    its place to others. Its working folder is kept until the answer is there; a program's sandbox stays open
+    once it had an answer, and is closed before."""
     rollout_provider_seconds: float = Field(default=1800, gt=0)
     """A run of rollouts fails after so many seconds without an answer of its provider; a retry goes on."""
     bundle_cache_dir: Path = Path(gettempdir()) / f"proctor-bundles-{os.getuid()}"

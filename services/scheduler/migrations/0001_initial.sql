@@ -456,6 +456,8 @@ CREATE TABLE shards (
     size integer NOT NULL,
     state text NOT NULL DEFAULT 'planned' CHECK (state IN ('planned', 'dispatched', 'done')),
     attempt integer NOT NULL DEFAULT 0,
+    -- Its rollout waits for its provider without a place in its worker.
+    is_resting boolean NOT NULL DEFAULT false,
     PRIMARY KEY (run_id, shard)
 );
 
@@ -464,7 +466,7 @@ CREATE INDEX shards_dispatched ON shards (run_id, epoch, shard) WHERE state = 'd
 
 -- Rollouts in flight that orders bound: each is a shard.
 CREATE VIEW bounded_rollouts WITH (security_invoker) AS
-SELECT run_id, shard, ordered ->> 'parallel_group' AS parallel_group
+SELECT run_id, shard, is_resting, ordered ->> 'parallel_group' AS parallel_group
 FROM runs
 JOIN shards USING (run_id, epoch)
 WHERE runs.state = 'running' AND NOT runs.is_closing AND shards.state = 'dispatched';

@@ -108,7 +108,7 @@ class PostgresShards:
         if run.order.parallel is None:
             return math.inf
         in_flight: int = await self._session.fetchval(
-            "count_bounded_rollouts", parallel_group=run.order.parallel_group
+            "count_bounded_rollouts", parallel_group=run.order.parallel_group, run_id=run.run_id
         )
         return max(run.order.parallel - in_flight, 0)
 

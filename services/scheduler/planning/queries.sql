@@ -54,7 +54,9 @@ ORDER BY shard;
 SELECT pg_advisory_xact_lock(hashtext('proctor parallel'), hashtext(:parallel_group));
 
 -- name: count_bounded_rollouts: Count the rollouts of a group that are in flight
-SELECT count(*) FROM bounded_rollouts WHERE parallel_group = :parallel_group;
+-- Those that rest leave their places to other runs: one whose provider is away begins no more than without a rest.
+SELECT count(*) FROM bounded_rollouts
+WHERE parallel_group = :parallel_group AND (NOT is_resting OR run_id = :run_id);
 
 -- name: move_shards: Mark shards as done and others as dispatched, if the leader still leads and the run is running
 -- Returns how many of the first ones are dispatched: as many as the group of the run has room for.
@@ -77,13 +79,13 @@ WITH leader AS (
     WITH ORDINALITY AS wanted (shard, attempt, place)
     WHERE :parallel::bigint IS NULL OR place + (
         SELECT count(*) FROM bounded_rollouts AS others
-        WHERE parallel_group = :parallel_group
+        WHERE parallel_group = :parallel_group AND (NOT is_resting OR others.run_id = :run_id)
             -- Without those of this statement: a first try of it may have been stored.
             AND NOT (others.run_id = :run_id AND others.shard = ANY (:dispatched_shards))
             AND NOT (others.run_id = :run_id AND others.shard = ANY (:done_shards))
     ) <= :parallel
 ), dispatched AS (
-    UPDATE shards SET state = 'dispatched', attempt = going.attempt
+    UPDATE shards SET state = 'dispatched', attempt = going.attempt, is_resting = false
     FROM going
     WHERE shards.run_id = going.run_id AND shards.epoch = :epoch AND shards.shard = going.shard
         -- A repeated statement finds the attempt stored and changes nothing.

@@ -145,6 +145,10 @@ recorded AS (
         seconds = greatest(present.seconds, excluded.seconds),
         is_left = present.is_left OR excluded.is_left
     RETURNING started_at
+), resting AS (
+    UPDATE shards SET is_resting = :is_resting
+    WHERE run_id = :run_id AND shard = :shard AND epoch = :epoch AND is_resting <> :is_resting
+        AND EXISTS (SELECT FROM recorded)
 )
 SELECT (SELECT price FROM runs WHERE run_id = :run_id) AS price,
     others.execution, others.agent_steps, others.usage, others.seconds, others.is_left

@@ -32,10 +32,15 @@ class Spent:
             return NO_TOKENS
         return self.budget.used.usage.plus(self.budget.earlier.usage)
 
-    async def leave(self) -> None:
+    async def leave(self, *, is_resting: bool = False) -> None:
         """Gives back the budgets of an execution that is not at its end."""
         if self.budget is not None and self.budget.ledger is not None and self.budget.used.agent_steps:
-            await self.budget.ledger.leave(self.budget.used)
+            await self.budget.ledger.leave(self.budget.used, is_resting=is_resting)
+
+    async def rest(self) -> None:
+        """Others of its order may have the rollout's place, until it reports again."""
+        if self.budget is not None and self.budget.ledger is not None:
+            await self.budget.ledger.rest(self.budget.used)
 
 
 @dataclass(slots=True)

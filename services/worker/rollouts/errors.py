@@ -33,6 +33,10 @@ class ContextFull(Exception):
     """The conversation is longer than the model's context window."""
 
 
+class BegunAnew(Exception):
+    """The execution ends without a result: another begins once the provider answers, in a new sandbox."""
+
+
 class ModelFailed(Exception):
     """The model gave no answer, for a reason of the machinery. `usage`: tokens that were paid for none."""
 

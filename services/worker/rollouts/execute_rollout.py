@@ -203,8 +203,8 @@ class _OneRollout:
         )
         await sandbox.open()
         try:
-            if _can_rest(rollout_spec):
-                self.rest.sandbox = sandbox
+            self.rest.sandbox = sandbox
+            self.rest.needs_processes = _needs_processes(rollout_spec)
             program = self.work.program
             if program is not None and not program.is_shown:
                 await sandbox.put(PLACE, await asyncio.to_thread(program.packed))
@@ -251,6 +251,8 @@ class _OneRollout:
             # for nothing.
             await self.artifacts.store_trajectory(work.trajectory)
             raise
+        # A program may end while it rests: its client has waited long enough.
+        await self.rest.end()
         await self.artifacts.store_trajectory(work.trajectory)
         # Before the files are taken: nothing may change them meanwhile. Services stay for tests beside them.
         if not _is_same(self.work.rollout_spec):
@@ -312,9 +314,9 @@ def _is_same(rollout_spec: RolloutSpec) -> bool:
     return rollout_spec.agent.verification is VerificationPlace.SAME
 
 
-def _can_rest(rollout_spec: RolloutSpec) -> bool:
-    """Not with a program that waits in the sandbox, nor where tests judge services that run there."""
-    return rollout_spec.agent.kind is not AgentKind.COMMAND and not _is_same(rollout_spec)
+def _needs_processes(rollout_spec: RolloutSpec) -> bool:
+    """A program waits in the sandbox, or tests judge services that run there."""
+    return rollout_spec.agent.kind is AgentKind.COMMAND or _is_same(rollout_spec)
 
 
 def _sandbox_spec(

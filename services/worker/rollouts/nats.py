@@ -49,7 +49,7 @@ class _RetryPolicy:
 _LONG_RETRY = _RetryPolicy(timeout_seconds=20.0, patience_seconds=900.0)
 # Artifacts are worth less than a slot of a worker.
 _SHORT_RETRY = _RetryPolicy(timeout_seconds=10.0, patience_seconds=20.0)
-# The execution is over, and its sandbox closed.
+# Nothing depends on it: the execution is over, or it rests.
 _LAST_REPORT = _RetryPolicy(timeout_seconds=3.0, patience_seconds=0.0, absence_seconds=0.0)
 
 
@@ -131,12 +131,19 @@ class NatsExecution:
             raise BudgetNotRecorded(response.problem)
         return EARLIER_USE.from_proto(response)
 
-    async def leave(self, used: BudgetUse) -> None:
+    async def leave(self, used: BudgetUse, *, is_resting: bool = False) -> None:
         request = self._report_of(used)
-        request.is_left = True
+        request.is_left, request.is_resting = True, is_resting
         response = await self._last_report.answer(request, work_messages_pb2.ReportBudgetUseResponse)
         if response.problem:
             log.info("end of an execution not recorded", run_id=self._shard.run_id, problem=response.problem)
+
+    async def rest(self, used: BudgetUse) -> None:
+        request = self._report_of(used)
+        request.is_resting = True
+        response = await self._last_report.answer(request, work_messages_pb2.ReportBudgetUseResponse)
+        if response.problem:
+            log.info("rest of a rollout not recorded", run_id=self._shard.run_id, problem=response.problem)
 
     def _report_of(self, used: BudgetUse) -> work_messages_pb2.ReportBudgetUseRequest:
         return work_messages_pb2.ReportBudgetUseRequest(

@@ -51,9 +51,13 @@ class BudgetLedger(Protocol):
         """Records what this execution used so far. Raises BudgetNotRecorded."""
         ...
 
-    async def leave(self, used: BudgetUse) -> None:
+    async def leave(self, used: BudgetUse, *, is_resting: bool = False) -> None:
         """Records, if possible, that this execution ends without an outcome, by no fault of its own.
 
-        Later executions have the budgets that it had.
+        Later executions have the budgets that it had. `is_resting`: the next one waits for the provider.
         """
+        ...
+
+    async def rest(self, used: BudgetUse) -> None:
+        """Records, if possible, that the rollout rests until the next report."""
         ...

@@ -1,8 +1,9 @@
 """Turns a sample that an agent works on into one outcome, as `ExecuteSample` does for other samples."""
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -10,7 +11,7 @@ from proctor.values.outcome import Answer, Failure, FailureClass, Outcome
 from proctor.values.plain import Json
 from proctor.values.rollout import RolloutVerdict
 from proctor.values.sample import ChatMessage, Prompt
-from proctor.values.usage import Timing
+from proctor.values.usage import NO_TOKENS, Timing, TokenUsage
 from services.common.sandboxes.errors import SandboxError, VerifierFailed
 from services.common.structured_logs import get_logger
 from services.worker.engines.engine import EngineResponse, Sampling
@@ -20,7 +21,13 @@ from services.worker.engines.tool_calls import with_call_ids
 from services.worker.execution.execute_sample import ExecuteSample
 from services.worker.execution.shard import Shard, ShardSample
 from services.worker.rollouts.budget import Spent
-from services.worker.rollouts.errors import BudgetNotRecorded, ContextFull, ModelFailed, ToolsRefused
+from services.worker.rollouts.errors import (
+    BegunAnew,
+    BudgetNotRecorded,
+    ContextFull,
+    ModelFailed,
+    ToolsRefused,
+)
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.rollouts.model_port.model_call import CallRefused
 from services.worker.rollouts.ports import ArtifactSink, BudgetLedger, RolloutPlace
@@ -43,15 +50,22 @@ class _LeftToRun(Exception):
     """The run has no time or no slot any more: another delivery begins anew."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Model:
-    """The model of one rollout: each answer is paced, tried again and refused as that of any sample."""
+    """The model of one rollout: each answer is paced, tried again and refused as that of any sample.
+
+    `asked` is its latest request. `early` came while the rollout had no sandbox: it is the answer to the
+    next request if that is the same. Otherwise its tokens count with those of that request.
+    """
 
     execute_sample: ExecuteSample
     waits: WaitForProvider
     rest: Rest
     shard: Shard
     sample: ShardSample
+    asked: ShardSample | None = None
+    early: tuple[ShardSample, Outcome] | None = None
+    unused: TokenUsage = NO_TOKENS
 
     async def __call__(
         self,
@@ -66,12 +80,9 @@ class _Model:
         if tools:
             sampling = replace(sampling, row_extra={**sampling.row_extra, "tools": list(tools)})
         asked = ShardSample(self.sample.number, Prompt(messages=messages), sampling=sampling)
-        outcome = await self.waits.execute(
-            self.shard, self.rest, partial(self.execute_sample.execute, self.shard, asked)
-        )
-        if outcome is None:
-            raise _LeftToRun
+        outcome = await self._outcome(asked)
         if isinstance(outcome.result, Answer):
+            self.rest.has_answer = True
             return EngineResponse(with_call_ids(outcome.result), outcome.usage, outcome.timing)
         assert isinstance(outcome.result, Failure)
         if outcome.result.failure_class is FailureClass.PROMPT_TOO_LONG:
@@ -79,6 +90,30 @@ class _Model:
         if tools and outcome.result.failure_class is FailureClass.REFUSED:
             raise ToolsRefused(outcome.result, outcome.usage)
         raise ModelFailed(outcome.result, outcome.usage)
+
+    async def ask_early(self) -> None:
+        """Waits for the answer to the latest request, while the rollout rests without a sandbox."""
+        assert self.asked is not None
+        self.early = (self.asked, await self._wait(self.asked))
+
+    async def _outcome(self, asked: ShardSample) -> Outcome:
+        self.asked = asked
+        early, self.early = self.early, None
+        if early is not None and early[0] == asked:
+            return early[1]
+        if early is not None:
+            self.unused = self.unused.plus(early[1].usage)
+        outcome = await self._wait(asked)
+        unused, self.unused = self.unused, NO_TOKENS
+        return replace(outcome, usage=outcome.usage.plus(unused))
+
+    async def _wait(self, asked: ShardSample) -> Outcome:
+        outcome = await self.waits.execute(
+            self.shard, self.rest, partial(self.execute_sample.execute, self.shard, asked)
+        )
+        if outcome is None:
+            raise _LeftToRun
+        return outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +123,8 @@ class ProcessRollout:
     rollouts: ExecuteRollout
     waits: WaitForProvider
     new_execution: Callable[[Shard, int], ExecutionRecord | None]
+    # Sandboxes of rollouts that rest in them: their memory is the worker's.
+    kept_open: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
 
     async def process(
         self, shard: Shard, sample: ShardSample, place: RolloutPlace | None = None
@@ -98,7 +135,7 @@ class ProcessRollout:
         spent = Spent()
         outcome: Outcome | None = None
         try:
-            outcome = await self._outcome(shard, sample, spent, Rest(place))
+            outcome = await self._outcome(shard, sample, spent, Rest(place, self.kept_open, spent.rest))
         finally:
             # Also where it is cancelled, as by a run that ends or a worker that drains.
             if outcome is None:
@@ -106,20 +143,9 @@ class ProcessRollout:
         return outcome
 
     async def _outcome(self, shard: Shard, sample: ShardSample, spent: Spent, rest: Rest) -> Outcome | None:
-        assert sample.rollout_spec is not None
-        record = self.new_execution(shard, sample.number)
+        model = _Model(self.execute_sample, self.waits, rest, shard, sample)
         try:
-            execution = RolloutExecution(
-                rollout_spec=await self.files.fetch(sample.rollout_spec),
-                session_id=f"{shard.run_id}/{sample.number}/{shard.rollout}",
-                model=shard.model,
-                ask=_Model(self.execute_sample, self.waits, rest, shard, sample),
-                sink=record,
-                ledger=record,
-                spent=spent,
-                rest=rest,
-            )
-            rollout_result = await self.rollouts.execute(execution)
+            rollout_result = await self._executed(model, spent)
             return shard.outcome(sample.number, _response(rollout_result))
         except _LeftToRun:
             return None
@@ -141,6 +167,30 @@ class ProcessRollout:
                 f"The rollout ended by an error of the worker ({type(error).__name__}); its log has more."
             )
             return shard.outcome(sample.number, Failure(FailureClass.SANDBOX, reason), spent.usage)
+
+    async def _executed(self, model: _Model, spent: Spent) -> RolloutResult:
+        """The result of the first execution that is not begun anew."""
+        shard, sample, rest = model.shard, model.sample, model.rest
+        assert sample.rollout_spec is not None
+        rollout_spec = await self.files.fetch(sample.rollout_spec)
+        while True:
+            record = self.new_execution(shard, sample.number)
+            execution = RolloutExecution(
+                rollout_spec=rollout_spec,
+                session_id=f"{shard.run_id}/{sample.number}/{shard.rollout}",
+                model=shard.model,
+                ask=model,
+                sink=record,
+                ledger=record,
+                spent=spent,
+                rest=rest,
+            )
+            try:
+                return await self.rollouts.execute(execution)
+            except BegunAnew:
+                await spent.leave(is_resting=True)
+                rest.begin_anew()
+                await model.ask_early()
 
 
 def _of_program(sampling: Sampling, params: Mapping[str, object], rollout: int) -> Sampling:

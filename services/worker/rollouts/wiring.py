@@ -90,6 +90,7 @@ def make_process_rollout(
             refused_runs=execute_sample.refused_runs, clock=clock, times=_rest_times(settings)
         ),
         new_execution=new_execution,
+        kept_open=asyncio.Semaphore(slots),
     )
 
 

@@ -89,7 +89,7 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "parallel_group": "'ann/1'",
         "parallel": "4",
     },
-    "count_bounded_rollouts": {"parallel_group": "'ann/1'"},
+    "count_bounded_rollouts": {"parallel_group": "'ann/1'", "run_id": RUN},
     "list_expired_runs": {"now": "'2026-06-01'"},
     "lock_run_to_delete": {"run_id": RUN},
     "delete_run": {"run_id": RUN},

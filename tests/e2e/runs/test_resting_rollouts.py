@@ -6,24 +6,33 @@ from pathlib import Path
 
 import pytest
 
-from proctor.v1 import run_pb2
+from proctor.v1 import rollout_pb2, run_pb2
 from services.worker.rollouts.wiring import ROLLOUTS_PER_CORE
 from tests.e2e.harness.run_ends import all_outcomes, ended
 from tests.fakes.eventually import eventually
+from tests.fakes.worker.task_program import program_command
 from tests.harness.rollout_orders import MEND, harbor_tasks, rollouts_order
 from tests.harness.rollout_tasks import RIGHT
 from tests.harness.stack_harness import StackHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+AGENTS = {
+    "shell": rollout_pb2.RolloutAgent(),
+    "program": rollout_pb2.RolloutAgent(
+        kind=rollout_pb2.AGENT_KIND_COMMAND, command=program_command(), environment={"TOKEN": "{token}"}
+    ),
+    "same": rollout_pb2.RolloutAgent(verification=rollout_pb2.VERIFICATION_PLACE_SAME),
+}
 # The second request of each rollout has what this prints, and no other request has it.
 PRINTS = "echo LIM''ITED"
 FAULT = {"kind": "status", "status": 429, "text": "LIMITED"}
 _ESCAPED = RIGHT.encode("unicode_escape").decode()
 
 
+@pytest.mark.parametrize("agent", AGENTS)
 async def test_rollouts_of_a_limited_model_rest_while_others_are_judged(
-    stack: StackHarness, tmp_path: Path
+    stack: StackHarness, tmp_path: Path, agent: str
 ) -> None:
     slots = ROLLOUTS_PER_CORE * (os.cpu_count() or 1)
     instruction = f"Mend it.\nDO printf '{_ESCAPED}' > doubling.py; {PRINTS}\nDO cat doubling.py\n"
@@ -32,7 +41,7 @@ async def test_rollouts_of_a_limited_model_rest_while_others_are_judged(
     await stack.model_server.control(fault=FAULT)
     try:
         limited = await stack.client.rollouts.SubmitRollouts(
-            rollouts_order("limited", limited_tasks, rollouts=slots)
+            rollouts_order(f"limited-{agent}", limited_tasks, rollouts=slots, agent=AGENTS[agent])
         )
         run_id = limited.runs[0].run_id
 
@@ -44,7 +53,7 @@ async def test_rollouts_of_a_limited_model_rest_while_others_are_judged(
                 return bool(await connection.fetchval(query, run_id) >= slots)
 
         await eventually(do_all_wait, "each slot has a rollout that waits", 120)
-        order = rollouts_order("unlimited", others_tasks, rollouts=2)
+        order = rollouts_order(f"unlimited-{agent}", others_tasks, rollouts=2)
         order.models[:] = ["openai/other"]
         others = await stack.client.rollouts.SubmitRollouts(order)
         run = await ended(stack, others.runs[0].run_id, 300)
@@ -57,6 +66,40 @@ async def test_rollouts_of_a_limited_model_rest_while_others_are_judged(
     outcomes = await all_outcomes(stack, run_id)
     # What was made before the rest is there after it.
     assert [outcome.scores["reward"] for outcome in outcomes] == [1.0] * slots
+    records = [json.loads(outcome.outcome.answer.body_json) for outcome in outcomes]
+    assert {record["budget"]["steps"] for record in records} == {3}
+    assert not any("lost_executions" in record["budget"] for record in records)
+
+
+async def test_a_program_without_an_answer_begins_anew_and_holds_no_place_of_its_group(
+    stack: StackHarness, tmp_path: Path
+) -> None:
+    """The provider of one run answers nothing but 429; another run of its group is not held up."""
+    tasks = harbor_tasks(tmp_path, {"mended": MEND})
+    await stack.model_server.control(fault={"kind": "status", "status": 429, "text": "'model': 'fake'"})
+    try:
+        order = rollouts_order("grouped", tasks, rollouts=2, agent=AGENTS["program"], parallel=2)
+        order.parallel_group = "resting"
+        run_id = (await stack.client.rollouts.SubmitRollouts(order)).runs[0].run_id
+
+        async def do_all_rest() -> bool:
+            async with stack.database() as connection:
+                query = "SELECT count(*) FROM scheduler.shards WHERE run_id = $1 AND is_resting"
+                return bool(await connection.fetchval(query, run_id) == 2)
+
+        await eventually(do_all_rest, "both rollouts rest", 120)
+        order = rollouts_order("grouped-other", tasks, rollouts=2, parallel=2)
+        order.parallel_group, order.models[:] = "resting", ["openai/other"]
+        other = (await stack.client.rollouts.SubmitRollouts(order)).runs[0]
+        run = await ended(stack, other.run_id, 300)
+        assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
+        assert (await stack.client.run(run_id)).progress.recorded == 0
+    finally:
+        await stack.model_server.control(fault=None)
+    run = await ended(stack, run_id, 300)
+    assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
+    outcomes = await all_outcomes(stack, run_id)
+    assert [outcome.scores["reward"] for outcome in outcomes] == [1.0] * 2
     records = [json.loads(outcome.outcome.answer.body_json) for outcome in outcomes]
     assert {record["budget"]["steps"] for record in records} == {3}
     assert not any("lost_executions" in record["budget"] for record in records)

@@ -13,15 +13,20 @@ MAX_EXECUTIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class BudgetReport:
-    """`used` is that of the execution since it began; `is_left`: its worker leaves it without an outcome."""
+    """`used` is that of the execution since it began; `is_left`: its worker leaves it without an outcome.
+
+    `is_resting`: the rollout waits for its provider, without a place in its worker.
+    """
 
     run_id: RunId
     epoch: int
+    shard: int
     sample: int
     rollout: int
     execution: str
     used: BudgetUse
     is_left: bool = False
+    is_resting: bool = False
 
     @property
     def problem(self) -> str:

@@ -40,7 +40,14 @@ class NatsBudgets:
         dispatch = dispatch_of(sent, self._dispatch_proof_key)
         if dispatch is None:
             raise BudgetUseRefused(problem="the worker was not sent this rollout.")
-        used = BUDGET_USE.from_proto(sent.used)
         return BudgetReport(
-            run_of(sent), sent.epoch, sent.sample, dispatch.rollout, sent.execution, used, sent.is_left
+            run_id=run_of(sent),
+            epoch=sent.epoch,
+            shard=dispatch.shard,
+            sample=sent.sample,
+            rollout=dispatch.rollout,
+            execution=sent.execution,
+            used=BUDGET_USE.from_proto(sent.used),
+            is_left=sent.is_left,
+            is_resting=sent.is_resting,
         )

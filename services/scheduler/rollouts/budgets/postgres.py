@@ -39,6 +39,8 @@ class PostgresBudgets:
             usage=to_json(used.usage),
             seconds=used.seconds,
             is_left=report.is_left,
+            shard=report.shard,
+            is_resting=report.is_resting,
             max_executions=MAX_EXECUTIONS,
         )
         return _earlier(rows) if rows else None

@@ -57,8 +57,10 @@ class WaitForProvider:
         rest: Rest,
         execute: Callable[[RequestWait], Coroutine[None, None, Outcome | None]],
     ) -> Outcome | None:
-        """The outcome of a request. Raises what `execute` does, SandboxError, and ModelRefused."""
+        """The outcome of a request. Raises what `execute` does, SandboxError, BegunAnew, and ModelRefused."""
         wait = _RolloutWait(may_ask=lambda own: self._may_ask(shard, own))
+        if rest.is_resting:
+            wait.rested_at = self.clock.monotonic()
         asking = asyncio.create_task(execute(wait), name="ask a model")
         try:
             await self._until_done(shard, rest, wait, asking)

@@ -4,13 +4,16 @@ import asyncio
 import math
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from uuid import uuid4
 
 import asyncpg
 import pytest
 import pytest_asyncio
 
+from proctor.values.rollout import BudgetUse
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType
+from services.common.postgres import PostgresSession
 from services.scheduler.dispatch.dispatch_shards import CreditRule, DispatchedRun, DispatchShards, PoolLoad
 from services.scheduler.dispatch.reconcile_shards import ReconcileShards
 from services.scheduler.dispatch.shard_ledger import ShardLedger
@@ -18,7 +21,10 @@ from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.find_tasks import row_scoring
 from services.scheduler.planning.ports import PlanRecord, PlanToOpen, ShardMoves, TaskToOpen
 from services.scheduler.planning.shard import Shard
+from services.scheduler.postgres import QUERIES
 from services.scheduler.progress.progress_tracker import ProgressTracker
+from services.scheduler.rollouts.budgets.budget_report import BudgetReport
+from services.scheduler.rollouts.budgets.postgres import PostgresBudgets
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from tests.fakes.callers import by
 from tests.fakes.scheduler.database import scheduler_database
@@ -192,3 +198,21 @@ async def test_missing_rollouts_are_sent_one_by_one_again(stores: Stores) -> Non
     await reconciling.reconcile(replace(driven, tasks=[task]))
     again = await stores.shards.planned(run, -1, 100)
     assert [shard.size for shard in again] == [1] * (2 * ROLLOUTS)
+
+
+async def test_what_rests_leaves_its_places_to_other_runs_of_its_group(pool: asyncpg.Pool) -> None:
+    stores, stream = await empty_stores(pool), InMemoryStream()
+    leader = Leader(stores, stream, await stores.begin_term())
+    run, other = [await planned_run(stores, leader.token) for _ in range(2)]
+    driven, its_other = await leader.driven(run), await leader.driven(other)
+    await leader.dispatch(driven)
+    session = PostgresSession(pool, QUERIES)
+    budgets = PostgresBudgets(session, SetClock())
+    report = BudgetReport(run.run_id, run.epoch, 0, 0, 0, uuid4().hex, BudgetUse(1), is_resting=True)
+    assert await budgets.record(report) is not None
+    # Its own run begins no other in the place of one that rests.
+    await leader.dispatch(driven)
+    await leader.dispatch(its_other)
+    assert (sent(stream, run), sent(stream, other)) == (PARALLEL, 1)
+    assert await budgets.record(replace(report, is_resting=False)) is not None
+    assert await stores.shards.room(other) == 0

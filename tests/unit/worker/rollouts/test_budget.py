@@ -27,7 +27,9 @@ class Ledger:
         self.reports.append(used)
         return self.earlier
 
-    async def leave(self, used: BudgetUse) -> None: ...
+    async def leave(self, used: BudgetUse, *, is_resting: bool = False) -> None: ...
+
+    async def rest(self, used: BudgetUse) -> None: ...
 
 
 async def steps_of(budget: Budget, usage: TokenUsage = ANSWER, seconds: float = 1.0) -> tuple[int, AgentEnd]:

@@ -83,8 +83,11 @@ class Unrecorded:
     def __init__(self) -> None:
         self.left: list[BudgetUse] = []
 
-    async def leave(self, used: BudgetUse) -> None:
+    async def leave(self, used: BudgetUse, *, is_resting: bool = False) -> None:
+        assert not is_resting
         self.left.append(used)
+
+    async def rest(self, used: BudgetUse) -> None: ...
 
     async def put(self, name: str, part: int, content: bytes) -> None: ...
 

@@ -21,6 +21,7 @@ from services.worker.consumer.prefetch import Prefetch, PrefetchLimits
 from services.worker.engines.errors import ModelRefused, RateLimited
 from services.worker.execution.request_wait import RequestWait
 from services.worker.execution.run_states import RefusedRuns
+from services.worker.rollouts.errors import BegunAnew
 from services.worker.rollouts.rests.rest import Rest
 from services.worker.rollouts.rests.restable_sandbox import RestableSandbox
 from services.worker.rollouts.rests.wait_for_provider import RestTimes, WaitForProvider
@@ -61,6 +62,7 @@ class Worker:
         self.concurrency = ConcurrencyLimit(2)
         self.prefetch = Prefetch(PrefetchLimits.for_concurrency(2, 2), clock)
         self.slots = asyncio.Semaphore(2)
+        self.kept_open = asyncio.Semaphore(2)
         self.opened: list[Folders] = []
         self.is_refusing = False
         self.refused = RefusedRuns(clock)
@@ -71,14 +73,19 @@ class Worker:
         return cast("Sandbox", self.opened[-1])
 
     async def rollout(
-        self, execute: Callable[[RequestWait], Coroutine[None, None, Outcome | None]]
+        self,
+        execute: Callable[[RequestWait], Coroutine[None, None, Outcome | None]],
+        *,
+        needs_processes: bool = False,
+        has_answer: bool = True,
     ) -> Outcome | None:
         """One request of a rollout, which has a file before it."""
         await self.concurrency.acquire()
         place = SamplePlace(self.concurrency, self.prefetch, Priority.NORMAL)
         self.prefetch.add(1, 1)
         self.prefetch.take_slots(Priority.NORMAL, 1)
-        rest = Rest(place)
+        rest = Rest(place, self.kept_open)
+        rest.needs_processes, rest.has_answer = needs_processes, has_answer
         async with AsyncExitStack() as ends:
             ends.callback(self.prefetch.free_slots, Priority.NORMAL, 1)
             ends.callback(self.prefetch.add, -1, -1)
@@ -92,7 +99,7 @@ class Worker:
 
     def assert_idle(self) -> None:
         counts = (self.concurrency.in_use, self.prefetch.unfinished, self.prefetch.rollouts_in_flight)
-        assert (counts, self.slots._value) == ((0, 0, 0), 2)
+        assert (counts, self.slots._value, self.kept_open._value) == ((0, 0, 0), 2, 2)
         assert not any(sandbox.is_open for sandbox in self.opened)
 
 
@@ -203,4 +210,40 @@ async def test_a_rollout_whose_files_cannot_be_kept_stays_where_it_is() -> None:
     worker.is_refusing = True
     assert await worker.rollout(partial(limited_for, range(100))) is ANSWERED
     assert len(worker.opened) == 1
+    worker.assert_idle()
+
+
+@in_virtual_time
+async def test_a_rollout_whose_processes_matter_rests_in_its_sandbox() -> None:
+    worker = Worker()
+    waiting = asyncio.create_task(worker.rollout(partial(limited_for, range(100)), needs_processes=True))
+    await asyncio.sleep(TIMES.rest_seconds + 5)
+    assert (worker.opened[0].is_open, worker.concurrency.in_use, worker.slots._value) == (True, 0, 2)
+    assert await waiting is ANSWERED
+    assert len(worker.opened) == 1
+    worker.assert_idle()
+
+
+@in_virtual_time
+async def test_beyond_those_that_a_worker_keeps_open_they_begin_anew() -> None:
+    worker = Worker()
+    waiting = [
+        asyncio.create_task(worker.rollout(partial(limited_for, itertools.count()), needs_processes=True))
+        for _ in range(2)
+    ]
+    await asyncio.sleep(TIMES.rest_seconds + 5)
+    with pytest.raises(BegunAnew):
+        await worker.rollout(partial(limited_for, itertools.count()), needs_processes=True)
+    assert (worker.concurrency.in_use, worker.slots._value) == (0, 2)
+    for each in waiting:
+        each.cancel()
+    await asyncio.wait(waiting)
+    worker.assert_idle()
+
+
+@in_virtual_time
+async def test_without_an_answer_nothing_is_lost_by_beginning_anew() -> None:
+    worker = Worker()
+    with pytest.raises(BegunAnew):
+        await worker.rollout(partial(limited_for, range(100)), needs_processes=True, has_answer=False)
     worker.assert_idle()
