@@ -79,8 +79,9 @@ class WorkerSettings(NatsServiceSettings):
     """CPUs of one sandbox: a task that asks for more fails. 0 means all that the machine has, and no bound
     for pods and Modal."""
     verifier_wheels: Path | None = None
-    """Folder of wheels for tests that install packages by pip, uv or pipx, and for those that a Dockerfile
-    installs: a sandbox has no network. Tests that need more than it holds give no score."""
+    """Folder of wheels for tests, and agents of process sandboxes, that install packages by pip, uv or pipx,
+    and for those that a Dockerfile installs: a sandbox has no network. Tests that need more than it holds
+    give no score."""
     agent_programs: Path | None = None
     """Folder with a folder for each program of agents, such as mini-swe-agent or qwen-code: its wheels, or
     tar archives of its files. Sandboxes get programs from it; those that it lacks must be in the image."""

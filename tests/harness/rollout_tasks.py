@@ -19,6 +19,7 @@ from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
 from services.worker.rollouts.model_port.execute_program import ExecuteProgram
 from services.worker.rollouts.model_port.http import served_model
+from services.worker.rollouts.programs.agent_installers import AgentInstallers
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.image_packages import ImagePackages
 from services.worker.verification.pytest_runner import pytest_runner
@@ -164,6 +165,7 @@ def committed(folder: Path) -> str:
 async def opened_rollouts(
     collected: TarLimits | None = None,
     find_packages: Callable[[Sequence[str]], ImagePackages] = lambda _: ImagePackages(),
+    find_installers: Callable[[], AgentInstallers] = AgentInstallers,
 ) -> AsyncIterator[ExecuteRollout]:
     """Rollouts in real sandboxes of processes."""
     engine, clock = BubblewrapEngine(find_bubblewrap()), SystemClock()
@@ -176,6 +178,7 @@ async def opened_rollouts(
             slots=asyncio.Semaphore(2),
             clock=clock,
             collected=collected or TarLimits(),
+            find_installers=find_installers,
         )
     finally:
         await engine.close()

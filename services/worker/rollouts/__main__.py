@@ -19,7 +19,7 @@ from services.common.sandboxes.sandbox import TarLimits
 from services.worker.rollouts.check_soundness import CheckSoundness
 from services.worker.rollouts.execute_agent import ExecuteAgent
 from services.worker.rollouts.execute_rollout import ExecuteRollout
-from services.worker.rollouts.wiring import make_packages
+from services.worker.rollouts.wiring import make_installers, make_packages
 from services.worker.sandboxes.allowed_images import ANY_IMAGE
 from services.worker.sandboxes.wiring import make_builder, make_sandboxes
 from services.worker.settings import WorkerSettings
@@ -58,6 +58,7 @@ async def check() -> int:
             clock=clock,
             collected=TarLimits(total_bytes=settings.rollout_max_bytes, members=settings.rollout_max_files),
             builder=make_builder(settings),
+            find_installers=make_installers(settings).find,
         )
         async for checked in CheckSoundness(rollouts).check(list(read_tasks(sys.stdin.buffer))):
             line = {**asdict(checked), "is_sound": checked.is_sound}

@@ -28,6 +28,7 @@ from services.worker.rollouts.budget import WAITS_SECONDS, Budget, Spent
 from services.worker.rollouts.errors import FilesNotCollected, StepNotPrepared
 from services.worker.rollouts.execute_agent import SOLUTION, ExecuteAgent
 from services.worker.rollouts.ports import ArtifactSink, AskModel, BudgetLedger
+from services.worker.rollouts.programs.agent_installers import AgentInstallers
 from services.worker.rollouts.programs.agent_program import PLACE, AgentProgram
 from services.worker.rollouts.rests.rest import Rest
 from services.worker.rollouts.rests.restable_sandbox import RestableSandbox
@@ -72,6 +73,7 @@ class ExecuteRollout:
 
     `collected` bounds what is taken of an agent's working folder. `find_program` blocks, and returns None
     where the image has the program of an agent. `builder` is None where images are not built.
+    `find_installers` blocks.
     """
 
     verifier: VerifyRollout
@@ -81,6 +83,7 @@ class ExecuteRollout:
     collected: TarLimits = field(default_factory=TarLimits)
     find_program: Callable[[RolloutAgent], AgentProgram | None] = _of_image
     builder: ImageBuilder | None = None
+    find_installers: Callable[[], AgentInstallers] = AgentInstallers
 
     async def execute(self, execution: RolloutExecution) -> RolloutResult:
         """Raises SandboxError where there is no score; sandboxes are closed in any case."""
@@ -97,7 +100,8 @@ class ExecuteRollout:
             work = AgentWork(
                 execution.rollout_spec, execution.ask, trajectory, budget, artifacts.checkpoint, program
             )
-            rollout = _OneRollout(self, work, workspace, artifacts, packages, execution.rest)
+            installers = await asyncio.to_thread(self.find_installers)
+            rollout = _OneRollout(self, work, workspace, artifacts, packages, installers, execution.rest)
             steps: tuple[TaskStepRecord, ...] = ()
             if task.steps:
                 steps = await rollout.in_task_steps()
@@ -147,6 +151,7 @@ class _OneRollout:
     workspace: bytes
     artifacts: Artifacts
     packages: ImagePackages
+    installers: AgentInstallers
     rest: Rest
     diff: str = ""
     agent_notes: str = ""
@@ -197,8 +202,8 @@ class _OneRollout:
         stages = ExecuteStages(engine, self.parts.collected)
         task, copied = await stages.execute(rollout_spec.task, self.packages)
         sandbox = RestableSandbox(
-            partial(engine.open, _sandbox_spec(rollout_spec, self.work.program, self.packages)),
-            (rollout_spec.task.workdir, *rollout_spec.task.folders),
+            partial(engine.open, self._sandbox_spec()),
+            (rollout_spec.task.workdir, *rollout_spec.task.folders, *self.installers.writable),
             self.parts.collected,
         )
         await sandbox.open()
@@ -219,6 +224,37 @@ class _OneRollout:
         finally:
             # Shielded: a rollout that is cancelled leaves no sandbox.
             await asyncio.shield(sandbox.close())
+
+    def _sandbox_spec(self) -> SandboxSpec:
+        """A program that is put into the sandbox takes none of the task's memory."""
+        rollout_spec, program = self.work.rollout_spec, self.work.program
+        task, limits, kind = rollout_spec.task, rollout_spec.task.limits, rollout_spec.agent.kind
+        own = ["/logs", *self.installers.writable, *([SOLUTION] if kind is AgentKind.ORACLE else [])]
+        if _is_same(rollout_spec):
+            own += tests_places(task)
+        memory, disk = limits.memory_bytes, limits.disk_bytes
+        shown = (*self.packages.shown, *self.installers.shown)
+        if program is not None and program.is_shown:
+            shown += ((str(program.folder), PLACE),)
+        elif program is not None:
+            own.append(PLACE)
+            size = 2 * program.size_bytes
+            memory, disk = memory + size, disk + size
+        return SandboxSpec(
+            workdir=task.workdir,
+            writable=(*task.folders, *own),
+            image=task.image,
+            network=Network.MODEL if kind is AgentKind.COMMAND else Network.NONE,
+            limits=SandboxLimits(limits.cpus, memory, disk, MAX_PROCESSES),
+            lifetime_seconds=limits.agent_seconds
+            + WAITS_SECONDS
+            + (SETUP_SECONDS if task.setup else 0.0)
+            + sum(step.verifier_seconds + SETUP_SECONDS for step in task.steps)
+            + (limits.verifier_seconds if _is_same(rollout_spec) else 0.0),
+            shown=shown,
+            # Where tests judge in it, the agent must not move the folders of their runner.
+            plain=() if _is_same(rollout_spec) else tuple(own),
+        )
 
     async def _set_up(self, sandbox: Sandbox, task: RolloutTask) -> None:
         """From then on the task is one whose files are as the steps have left them."""
@@ -243,6 +279,7 @@ class _OneRollout:
                 raise StepNotPrepared(step=each.step.name, output=result.text.strip()[-300:])
 
     async def _agent(self, sandbox: Sandbox, task: RolloutTask) -> AgentEnd:
+        task = replace(task, environment=self.installers.variables(task.environment))
         work = replace(self.work, rollout_spec=replace(self.work.rollout_spec, task=task))
         try:
             end = await self.parts.agents.execute(sandbox, work)
@@ -265,13 +302,18 @@ class _OneRollout:
             files = await self._collected(sandbox, task.workdir)
             others = {folder: await self._collected(sandbox, folder) for folder in task.folders}
             packed = await asyncio.to_thread(at_their_folders, others) if others else b""
-            return LeftFiles(files, packed)
+            return LeftFiles(files, packed, installed=await self._installed(sandbox))
         except FilesOverLimit as over:
             # A limit of ours is no failure of the agent.
             raise FilesNotCollected(problem=str(over)) from over
         except FilesRefused as refused:
             # The agent left what cannot be read: that is its own doing.
             return LeftFiles(b"", problem=str(refused))
+
+    async def _installed(self, sandbox: Sandbox) -> tuple[str, ...]:
+        if not self.installers.there:
+            return ()
+        return self.installers.installed((await sandbox.run(self.installers.list_installed())).text)
 
     async def _collected(self, sandbox: Sandbox, folder: str) -> bytes:
         with io.BytesIO() as taken:
@@ -317,36 +359,3 @@ def _is_same(rollout_spec: RolloutSpec) -> bool:
 def _needs_processes(rollout_spec: RolloutSpec) -> bool:
     """A program waits in the sandbox, or tests judge services that run there."""
     return rollout_spec.agent.kind is AgentKind.COMMAND or _is_same(rollout_spec)
-
-
-def _sandbox_spec(
-    rollout_spec: RolloutSpec, program: AgentProgram | None, packages: ImagePackages
-) -> SandboxSpec:
-    """A program that is put into the sandbox takes none of the task's memory."""
-    task, limits, kind = rollout_spec.task, rollout_spec.task.limits, rollout_spec.agent.kind
-    own = ["/logs", *([SOLUTION] if kind is AgentKind.ORACLE else [])]
-    if _is_same(rollout_spec):
-        own += tests_places(task)
-    memory, disk = limits.memory_bytes, limits.disk_bytes
-    shown = packages.shown
-    if program is not None and program.is_shown:
-        shown += ((str(program.folder), PLACE),)
-    elif program is not None:
-        own.append(PLACE)
-        size = 2 * program.size_bytes
-        memory, disk = memory + size, disk + size
-    return SandboxSpec(
-        workdir=task.workdir,
-        writable=(*task.folders, *own),
-        image=task.image,
-        network=Network.MODEL if kind is AgentKind.COMMAND else Network.NONE,
-        limits=SandboxLimits(limits.cpus, memory, disk, MAX_PROCESSES),
-        lifetime_seconds=limits.agent_seconds
-        + WAITS_SECONDS
-        + (SETUP_SECONDS if task.setup else 0.0)
-        + sum(step.verifier_seconds + SETUP_SECONDS for step in task.steps)
-        + (limits.verifier_seconds if _is_same(rollout_spec) else 0.0),
-        shown=shown,
-        # Where tests judge in it, the agent must not move the folders of their runner.
-        plain=() if _is_same(rollout_spec) else tuple(own),
-    )

@@ -19,6 +19,7 @@ from services.worker.rollouts.model_port.execute_program import ExecuteProgram
 from services.worker.rollouts.model_port.http import served_model
 from services.worker.rollouts.nats import NatsBundles, NatsExecution
 from services.worker.rollouts.process_rollout import ProcessRollout
+from services.worker.rollouts.programs.file_installers import FileInstallers
 from services.worker.rollouts.programs.file_packages import FilePackages
 from services.worker.rollouts.programs.file_programs import FilePrograms
 from services.worker.rollouts.programs.unpacked_folders import UnpackedFolders
@@ -69,6 +70,7 @@ def make_process_rollout(
             is_shown=_is_shown(settings),
         ).find,
         builder=make_builder(settings),
+        find_installers=make_installers(settings).find,
     )
     cache = FileBundleCache(folder=settings.bundle_cache_dir, max_bytes=settings.bundle_cache_bytes)
     files = FetchFiles(source=NatsBundles(connection=connection, pool=pool), cache=cache)
@@ -105,6 +107,15 @@ def make_packages(settings: WorkerSettings) -> FilePackages:
         wheels=settings.verifier_wheels,
         unpacked=UnpackedFolders(root=_beside_bundles(settings, "packages")),
         is_shown=_is_shown(settings),
+    )
+
+
+def make_installers(settings: WorkerSettings) -> FileInstallers:
+    return FileInstallers(
+        wheels=settings.verifier_wheels,
+        unpacked=UnpackedFolders(root=_beside_bundles(settings, "installers")),
+        is_shown=_is_shown(settings),
+        runner=pytest_runner,
     )
 
 

@@ -17,12 +17,14 @@ from services.common.sandboxes.tar_files import PackedFile, ReadFile, pack, read
 @dataclass(frozen=True, slots=True)
 class LeftFiles:
     """Tar files of what an agent left: of its working folder, and of the task's other folders by paths from
-    the root. `problem` says why there are none.
+    the root. `problem` says why there are none. `installed` are requirements of packages that it installed
+    from the operator's wheels.
     """
 
     files: bytes
     others: bytes = b""
     problem: str = ""
+    installed: tuple[str, ...] = ()
 
 
 def inflated(bundle: bytes) -> bytes:

@@ -37,9 +37,15 @@ _PROGRAMS = {
 _MAINS = {
     "pip/__init__.py": "",
     # Whether or not the machine has pip.
-    "pip/__main__.py": f"""import runpy, sys
-sys.argv[:1] = ["{RUNNER}/install.py", "pip"]
-runpy.run_path(sys.argv[0], run_name="__main__")
+    "pip/__main__.py": "from pip._internal.cli.main import main\n\nmain()\n",
+    "pip/_internal/__init__.py": "",
+    # What the programs of a virtual environment import.
+    "pip/_internal/cli/__init__.py": "",
+    "pip/_internal/cli/main.py": """import runpy, sys
+
+def main(args=None):
+    sys.argv[:1] = [__file__.rsplit("/", 5)[0] + "/install.py", "pip"]
+    runpy.run_path(sys.argv[0], run_name="__main__")
 """,
     # Tests may throw away the output that says why none of them ran.
     # pytest warns of this call, and what it prints is taken for output of the tests.

@@ -77,9 +77,12 @@ class VerifyRollout:
         with: what they meet there too is not the agent's doing. What only its files cause scores 0.
         """
         packages = await asyncio.to_thread(self.find_packages, task.packages)
+        judged_with = packages
+        if left.installed and sandbox is None:
+            judged_with = await asyncio.to_thread(self.find_packages, (*task.packages, *left.installed))
         is_named = partial(_is_named, task, packages)
         try:
-            judged = self._judge_in(sandbox, task, left) if sandbox else self._judge(task, left, packages)
+            judged = self._judge_in(sandbox, task, left) if sandbox else self._judge(task, left, judged_with)
             result = await judged
             line = await asyncio.to_thread(not_started, result, is_named)
         except VerifierFailed as error:

@@ -15,7 +15,7 @@ _unpacking = Lock()
 class UnpackedFolders:
     root: Path
 
-    def made(self, name: str, unpack: Callable[[Path], None]) -> Path:
+    def made(self, name: str, unpack: Callable[[Path], object]) -> Path:
         """The folder `name`, which `unpack` fills where it is not there. Blocks.
 
         Raises OSError where others could change it, and what `unpack` raises.
@@ -27,7 +27,7 @@ class UnpackedFolders:
                 self._unpack(target, unpack)
         return target
 
-    def _unpack(self, target: Path, unpack: Callable[[Path], None]) -> None:
+    def _unpack(self, target: Path, unpack: Callable[[Path], object]) -> None:
         """Renamed when it is whole: a worker may be killed, and another may unpack the same."""
         part = Path(tempfile.mkdtemp(dir=self.root))
         try:

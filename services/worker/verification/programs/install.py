@@ -1,8 +1,8 @@
-"""In the place of pip, uv, uvx and pipx in a sandbox of tests, which has no network.
+"""In the place of pip, uv, uvx and pipx in a sandbox of tests or of an agent, which has no network.
 
 Packages that are there are installed, whatever version is asked for; others come from the wheels that the
-worker put beside this program. It runs with the Python of the sandbox, and imports the standard library and
-`packaging`, which pytest brings.
+worker put beside this program, or shows to an agent. It runs with the Python of the sandbox, and imports the
+standard library and `packaging`, which pytest brings.
 """
 
 import os
@@ -14,8 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, distribution, distributions
 from pathlib import Path
 
-RUNNER = Path("/opt/runner")
-PACKAGES, SITE, BIN, WHEELS = RUNNER / "packages.zip", RUNNER / "site", RUNNER / "bin", RUNNER / "wheels"
+RUNNER = Path(__file__).resolve().parent
+# An agent's is shown read-only, with its modules unpacked.
+IS_AGENTS = Path("/opt/installers") == RUNNER
+INTO = Path("/opt/installed") if IS_AGENTS else RUNNER
+PACKAGES, WHEELS = (
+    (RUNNER / "lib", Path("/opt/wheels")) if IS_AGENTS else (RUNNER / "packages.zip", RUNNER / "wheels")
+)
+SITE, BIN = INTO / "site", INTO / "bin"
 sys.path[:0] = [str(PACKAGES), str(SITE)]
 
 from packaging.requirements import InvalidRequirement, Requirement  # noqa: E402  # the path comes first
@@ -296,6 +302,7 @@ def wheels_of(name: str) -> list[tuple[Version, Path]]:
 
 def unpack(wheel: Path) -> None:
     SITE.mkdir(exist_ok=True)
+    BIN.mkdir(exist_ok=True)
     with zipfile.ZipFile(wheel) as files:
         files.extractall(SITE)
         names = files.namelist()
@@ -368,7 +375,7 @@ def real_uv(words: list[str]) -> None:
         raise Refused(
             f"{words[0]} needs uv itself: a sandbox has no network, and {SETTING} names no wheel of it"
         )
-    program = RUNNER / "uv"
+    program = INTO / "uv"
     with zipfile.ZipFile(max(wheels)[1]) as files:
         name = next(name for name in files.namelist() if name.endswith(".data/scripts/uv"))
         write_program(program, files.read(name))

@@ -1,3 +1,4 @@
 #!/bin/sh
-# In the place of pip, uv, uvx and pipx.
-exec python3 -B /opt/runner/install.py "${0##*/}" "$@"
+# In the place of pip, uv, uvx and pipx. Other folders have links to it.
+here=$(readlink -f "$0")
+exec python3 -B "${here%/bin/*}/install.py" "${0##*/}" "$@"

@@ -1,2 +1,4 @@
 #!/bin/sh
-PYTHONPATH=/opt/runner/packages.zip:/opt/runner/site${PYTHONPATH:+:$PYTHONPATH} exec python3 -m pytest "$@"
+here=$(readlink -f "$0")
+own=${here%/bin/*}
+PYTHONPATH=$own/packages.zip:$own/lib:$own/site${PYTHONPATH:+:$PYTHONPATH} exec python3 -m pytest "$@"
