@@ -10,6 +10,7 @@ from services.common.sandboxes.errors import SandboxError
 from services.common.sandboxes.sandbox import TarLimits
 from services.common.sandboxes.tar_files import ReadFile, read_files
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
+from services.worker.rollouts.trajectory import Trajectory, cut
 from services.worker.verification.bundles import inflated
 
 _EXPECTED = {AgentKind.ORACLE: 1.0, AgentKind.NONE: 0.0}
@@ -21,6 +22,7 @@ _ABSOLUTE = re.compile(
     r"(?<![\w./$}~:-])(?!/(?:bin|dev|lib|logs|proc|sbin|solution|sys|tests|usr)\b)(?:/[\w.-]+)+"
 )
 _SHOWN = 5
+_SAID_CHARACTERS = 3000
 # Shorter files, such as an empty `__init__.py`, are equal by chance.
 _MIN_BYTES = 40
 
@@ -86,12 +88,17 @@ class CheckSoundness:
             check,
             score=result.score,
             detail=result.detail,
-            log=result.log,
+            log=result.log + (_said(rollout_result.trajectory) if is_oracle and is_less else ""),
             seconds=rollout_result.seconds,
             suspicions=result.suspicions,
             tests=result.ran.count,
             notes=(*rollout_result.notes, *(_left_behind(task) if is_oracle and is_less else ())),
         )
+
+
+def _said(trajectory: Trajectory) -> str:
+    """Why a solution scores less is mostly in what it printed."""
+    return f"\n=== the solution\n{cut(trajectory.last_output, _SAID_CHARACTERS)}"
 
 
 def _left_behind(task: RolloutTask) -> Iterator[str]:

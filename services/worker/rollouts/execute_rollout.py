@@ -35,7 +35,7 @@ from services.worker.rollouts.rests.restable_sandbox import RestableSandbox
 from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, TaskStepRecord, diff_of, notes_of
 from services.worker.rollouts.task_files.execute_stages import ExecuteStages
 from services.worker.rollouts.task_files.fetch_image import FetchImage
-from services.worker.rollouts.task_files.set_up import SETUP_SECONDS, set_up
+from services.worker.rollouts.task_files.set_up import SETUP_SECONDS, make_removed, set_up
 from services.worker.rollouts.task_steps import SETUP, TaskStep, is_below, overall, task_steps
 from services.worker.rollouts.trajectory import Trajectory
 from services.worker.verification.bundles import LeftFiles, at_their_folders, inflated
@@ -134,6 +134,9 @@ class ExecuteRollout:
         task = replace(
             task,
             environment=packages.variables(task.environment),
+            verifier_environment=packages.variables({**task.environment, **task.verifier_environment})
+            if task.verifier_environment
+            else {},
             setup=tuple(
                 replace(step, environment=packages.variables(step.environment)) for step in task.setup
             ),
@@ -253,13 +256,14 @@ class _OneRollout:
             + (limits.verifier_seconds if _is_same(rollout_spec) else 0.0),
             shown=shown,
             # Where tests judge in it, the agent must not move the folders of their runner.
-            plain=() if _is_same(rollout_spec) else tuple(own),
+            plain=() if _is_same(rollout_spec) else (*task.folders, *own),
         )
 
-    async def _set_up(self, sandbox: Sandbox, task: RolloutTask) -> None:
+    async def _set_up(self, sandbox: RestableSandbox, task: RolloutTask) -> None:
         """From then on the task is one whose files are as the steps have left them."""
         ready = await set_up(sandbox, task, self.parts.collected)
         self.work = replace(self.work, rollout_spec=replace(self.work.rollout_spec, task=ready))
+        sandbox.folders = (ready.workdir, *ready.folders, *self.installers.writable)
         self.workspace = await asyncio.to_thread(inflated, ready.workspace)
 
     async def _prepare(self, sandbox: Sandbox, each: TaskStep) -> None:
@@ -300,6 +304,7 @@ class _OneRollout:
         task = self.work.rollout_spec.task
         try:
             files = await self._collected(sandbox, task.workdir)
+            await make_removed(sandbox, task.folders)
             others = {folder: await self._collected(sandbox, folder) for folder in task.folders}
             packed = await asyncio.to_thread(at_their_folders, others) if others else b""
             return LeftFiles(files, packed, installed=await self._installed(sandbox))

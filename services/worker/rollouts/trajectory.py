@@ -96,6 +96,15 @@ class Trajectory:
         messages = [str(step["message"]) for step in self.steps if step["source"] == "agent"]
         return messages[-1] if messages else ""
 
+    @property
+    def last_output(self) -> str:
+        """What the latest command or tool printed; empty where there is none."""
+        for step in reversed(self.steps):
+            observation = step.get("observation")
+            if isinstance(observation, dict):
+                return str(observation["results"][-1]["content"])
+        return ""
+
     def as_json(self) -> Mapping[str, object]:
         return {
             "schema_version": _VERSION,

@@ -88,18 +88,17 @@ def make_process_rollout(
         execute_sample=execute_sample,
         files=files,
         rollouts=rollouts,
-        waits=WaitForProvider(
-            refused_runs=execute_sample.refused_runs, clock=clock, times=_rest_times(settings)
-        ),
+        waits=_make_waits(settings, execute_sample, clock),
         new_execution=new_execution,
         kept_open=asyncio.Semaphore(slots),
     )
 
 
-def _rest_times(settings: WorkerSettings) -> RestTimes:
-    return RestTimes(
+def _make_waits(settings: WorkerSettings, execute_sample: ExecuteSample, clock: Clock) -> WaitForProvider:
+    times = RestTimes(
         rest_seconds=settings.rollout_rest_seconds, most_seconds=settings.rollout_provider_seconds
     )
+    return WaitForProvider(refused_runs=execute_sample.refused_runs, clock=clock, times=times)
 
 
 def make_packages(settings: WorkerSettings) -> FilePackages:

@@ -34,4 +34,6 @@ class ImagePackages:
             return own
         modules = [*filter(None, [own.get("PYTHONPATH")]), f"{PLACE}/lib"]
         path = f"{own.get('PATH', DEFAULT_PATH)}:{PLACE}/bin"
-        return {**own, "PYTHONPATH": ":".join(modules), "PATH": path}
+        # For programs that set PYTHONPATH themselves.
+        base = f"{PLACE}/user"
+        return {"PYTHONUSERBASE": base, **own, "PYTHONPATH": ":".join(modules), "PATH": path}

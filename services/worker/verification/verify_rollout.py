@@ -283,7 +283,8 @@ def _spec(task: RolloutTask, packages: ImagePackages, wheels_bytes: int) -> Sand
         limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes + unpacked, MAX_PROCESSES),
         lifetime_seconds=limits.verifier_seconds + 300.0,
         shown=packages.shown,
-        plain=own,
+        # Tests may remove folders of the task, which no mount allows.
+        plain=(*task.folders, *own),
     )
 
 

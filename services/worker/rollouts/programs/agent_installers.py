@@ -38,7 +38,8 @@ class AgentInstallers:
             return own
         modules = [f"{INTO}/site", *filter(None, [own.get("PYTHONPATH")]), f"{PLACE}/lib"]
         path = f"{PLACE}/bin:{own.get('PATH', DEFAULT_PATH)}:{INTO}/bin"
-        return {**own, "PATH": path, "PYTHONPATH": ":".join(modules)}
+        base = f"{PLACE}/user"
+        return {**own, "PATH": path, "PYTHONPATH": ":".join(modules), "PYTHONUSERBASE": base}
 
     def list_installed(self) -> Command:
         return Command(("/bin/sh", "-c", _LIST), env={"PATH": DEFAULT_PATH}, output_bytes=_OUTPUT_BYTES)

@@ -6,13 +6,17 @@ import os
 import shutil
 import zipfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from services.common.sandboxes.sandbox import TarLimits
 from services.common.sandboxes.tar_files import read_files
-from services.worker.rollouts.programs.agent_installers import AgentInstallers
+from services.worker.rollouts.programs.agent_installers import INTO, AgentInstallers
+from services.worker.rollouts.programs.processes_python import NoPython, sandbox_python, write_user_site
 from services.worker.rollouts.programs.unpacked_folders import UnpackedFolders
+from services.worker.verification.image_packages import PLACE as PACKAGES
 
 _ZIP = "packages.zip"
 
@@ -45,32 +49,40 @@ class FileInstallers:
         """A folder of links: the users of sandboxes need not see that of the operator."""
         facts = "\n".join(f"{path} {(status := path.stat()).st_size} {status.st_mtime_ns}" for path in wheels)
         name = f"wheels-{hashlib.sha256(facts.encode()).hexdigest()[:32]}"
-        return self.unpacked.made(name, lambda into: [_link(path, into) for path in wheels])
+        return self.unpacked.made(name, partial(_link, wheels))
 
     def _made(self) -> Path:
         if self._folder is None or not self._folder.is_dir():
-            tar = self.runner()
-            name = f"installers-{hashlib.sha256(tar).hexdigest()[:32]}"
-            self._folder = self.unpacked.made(name, lambda into: _unpack(tar, into))
+            tar, user_site = self.runner(), _user_site()
+            name = f"installers-{hashlib.sha256(tar + user_site.encode()).hexdigest()[:32]}"
+            self._folder = self.unpacked.made(name, partial(_unpack, tar, user_site))
         return self._folder
 
 
-def _link(wheel: Path, into: Path) -> None:
-    """A copy where it lies on another disk, or its user's alone."""
-    target = into / wheel.name
-    if wheel.stat().st_mode & 0o004:
-        try:
-            os.link(wheel, target)
-        except OSError:
-            pass
-        else:
-            return
-    shutil.copyfile(wheel, target)
-    target.chmod(0o644)
+def _link(wheels: Sequence[Path], into: Path) -> None:
+    """A copy where one lies on another disk, or is its user's alone."""
+    for wheel in wheels:
+        target = into / wheel.name
+        if wheel.stat().st_mode & 0o004:
+            with suppress(OSError):
+                os.link(wheel, target)
+                continue
+        shutil.copyfile(wheel, target)
+        target.chmod(0o644)
 
 
-def _unpack(tar: bytes, into: Path) -> None:
+def _user_site() -> str:
+    """The folder of a user's packages below its base; empty where there is no Python."""
+    try:
+        return sandbox_python().user_site
+    except NoPython:
+        return ""
+
+
+def _unpack(tar: bytes, user_site: str, into: Path) -> None:
     """Modules as a folder: a zip file would be read by each Python that an agent starts."""
+    if user_site:
+        write_user_site(into / "user" / user_site, (f"{INTO}/site", f"{PACKAGES}/lib"))
     for file in read_files(io.BytesIO(tar), "the installers", TarLimits()):
         if file.name == _ZIP:
             with zipfile.ZipFile(io.BytesIO(file.content)) as modules:

@@ -13,7 +13,12 @@ from packaging.specifiers import InvalidSpecifier
 from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from services.worker.rollouts.programs.processes_python import NoPython, SandboxPython, sandbox_python
+from services.worker.rollouts.programs.processes_python import (
+    NoPython,
+    SandboxPython,
+    sandbox_python,
+    write_user_site,
+)
 from services.worker.rollouts.programs.unpack import BadProgram, unpack_wheel
 from services.worker.rollouts.programs.unpacked_folders import UnpackedFolders
 from services.worker.verification.file_wheels import SETTING, requirements_of
@@ -22,7 +27,7 @@ from services.worker.verification.image_packages import PLACE, ImagePackages
 # Installers and what builds packages: nothing is installed in a sandbox, or by other programs.
 _OWN = frozenset(map(canonicalize_name, ("pip", "setuptools", "wheel", "uv", "pipx", "virtualenv", "build")))
 # Changes with how wheels are unpacked.
-_FORM = "1"
+_FORM = "2"
 _SHOWN = 8
 
 _Wheels = dict[NormalizedName, list[tuple[Version, Path]]]
@@ -162,6 +167,7 @@ def _linked(parts: Sequence[Path], python: SandboxPython, into: Path) -> None:
     """Files of several wheels that have one path, such as of a namespace, are equal."""
     for part in parts:
         shutil.copytree(part, into, copy_function=_link, dirs_exist_ok=True)
+    write_user_site(into / "user" / python.user_site, (f"{PLACE}/lib",))
     if not python.is_named_python:
         (into / "bin").mkdir(exist_ok=True)
         (into / "bin" / "python").symlink_to(python.program)

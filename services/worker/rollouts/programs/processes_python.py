@@ -38,6 +38,11 @@ class SandboxPython:
     installed: Mapping[str, str]
 
     @property
+    def user_site(self) -> str:
+        """The folder of a user's packages, below PYTHONUSERBASE."""
+        return f"lib/python{self.markers['python_version']}/site-packages"
+
+    @property
     def is_named_python(self) -> bool:
         """Whether it is called `python` too, as in images of Python."""
         return shutil.which("python", path=DEFAULT_PATH) is not None
@@ -61,6 +66,12 @@ def sandbox_python() -> SandboxPython:
     answer: Any = json.loads(ended.stdout)
     tags, markers, installed = answer
     return SandboxPython(program, frozenset(tags), markers, installed)
+
+
+def write_user_site(folder: Path, modules: Sequence[str]) -> None:
+    """Folders of modules that Python finds whatever PYTHONPATH is, where they are there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "proctor.pth").write_text("".join(f"{place}\n" for place in modules))
 
 
 def _run(command: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:

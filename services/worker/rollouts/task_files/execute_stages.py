@@ -71,4 +71,5 @@ def _spec(task: RolloutTask, stage: BuiltStage, packages: ImagePackages) -> Sand
         limits=SandboxLimits(limits.cpus, limits.memory_bytes, limits.disk_bytes, _MAX_PROCESSES),
         lifetime_seconds=2 * SETUP_SECONDS,
         shown=packages.shown,
+        plain=(*stage.folders, _COPIED),
     )

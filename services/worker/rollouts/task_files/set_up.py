@@ -7,12 +7,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from proctor.values.rollout import RolloutTask, SetupStep
+from services.common.sandboxes.errors import FilesRefused
 from services.common.sandboxes.ports import Sandbox
 from services.common.sandboxes.sandbox import Command, CommandResult, TarLimits
 from services.worker.verification.bundles import at_their_folders
 
 # Folders that a sandbox is given for a task are there before its first step.
 _FOLDERS_ARE_THERE = 'mkdir() { command mkdir -p "$@"; }\n'
+_MARK = "/logs/.setup"
+# Folders of files whose status changed since the mark, of this file system alone.
+_FIND = 'find / -xdev -type f -cnewer "$1" -printf "%h\n" 2>/dev/null | sort -u; rm -f -- "$1"'
+_FOUND_BYTES = 200_000
+# What a machine has for several: a folder in one of them is the task's.
+_PARENTS = frozenset({"home", "mnt", "opt", "root", "srv", "var"})
+_MOST_FOLDERS = 16
 _SHELLS = ("sh", "bash", "ash")
 # The time of all steps together.
 SETUP_SECONDS = 600.0
@@ -23,18 +31,45 @@ async def set_up(sandbox: Sandbox, task: RolloutTask, limits: TarLimits) -> Roll
 
     `limits` are for each folder of it. Raises SandboxError.
     """
+    marked = await sandbox.run(Command(("touch", _MARK), cwd="/")) if task.setup else None
     notes = await execute_steps(sandbox, task.setup)
     # Nothing goes on while the files are taken.
     await sandbox.stop_processes()
+    made = await _made(sandbox, task) if marked is not None and marked.is_success else []
     workspace = await _taken(sandbox, task.workdir, limits)
+    await make_removed(sandbox, task.folders)
     others = {folder: await _taken(sandbox, folder, limits) for folder in task.folders}
+    for folder in made:
+        try:
+            others[folder] = await _taken(sandbox, folder, limits)
+        except FilesRefused as refused:
+            notes.append(f"{folder}, which RUN made, does not reach the tests: {refused}")
     return replace(
         task,
+        folders=tuple(others),
         workspace=await asyncio.to_thread(gzip.compress, workspace, 1),
         others=await asyncio.to_thread(_packed, others),
         setup=(),
         notes=(*task.notes, *notes),
     )
+
+
+async def _made(sandbox: Sandbox, task: RolloutTask) -> list[str]:
+    """Other folders that the steps wrote files to: no line of a Dockerfile names those of its programs."""
+    found = await sandbox.run(Command(("sh", "-c", _FIND, "sh", _MARK), cwd="/", output_bytes=_FOUND_BYTES))
+    known = ("/logs", "/tmp", task.workdir, *task.folders)  # noqa: S108  # inside
+    folders = dict.fromkeys(
+        "/".join(line.split("/")[: 3 if line.split("/")[1] in _PARENTS else 2])
+        for line in found.text.splitlines()
+        if line.startswith("/") and not any(f"{line}/".startswith(f"{place}/") for place in known)
+    )
+    return list(folders)[:_MOST_FOLDERS]
+
+
+async def make_removed(sandbox: Sandbox, folders: Sequence[str]) -> None:
+    """Folders of the task that were removed are empty ones for what comes next."""
+    if folders:
+        await sandbox.run(Command(("mkdir", "-p", "--", *folders), cwd="/"))
 
 
 async def execute_steps(sandbox: Sandbox, steps: Sequence[SetupStep]) -> list[str]:

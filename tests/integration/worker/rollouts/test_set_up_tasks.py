@@ -108,6 +108,38 @@ async def test_what_other_stages_make_is_there_without_the_rest_of_them(tmp_path
     assert (await executed(folder, AgentKind.NONE)).result.score == 0.0
 
 
+BY_PROGRAMS = """FROM gcc
+WORKDIR /app
+COPY doubling.py tool .
+RUN mkdir -p /tmp/store /opt/gone && python3 tool && rm -rf /opt/gone
+"""
+TOOL = """from pathlib import Path
+Path("/opt/fixtures/inner").mkdir(parents=True)
+Path("/opt/fixtures/inner/case").write_text("of a program")
+"""
+
+
+async def test_folders_that_programs_of_run_make_are_there_and_tests_may_remove_folders(
+    tmp_path: Path,
+) -> None:
+    test = """#!/bin/bash
+echo 0 > /logs/verifier/reward.txt
+rm -rf /tmp/store && [ ! -e /tmp/store ] && mkdir /tmp/store && [ ! -e /opt/gone/file ] &&
+[ "$(cat /opt/fixtures/inner/case)" = 'of a program' ] && [ -e done ] && echo 1 > /logs/verifier/reward.txt
+"""
+    files = {
+        "environment/Dockerfile": BY_PROGRAMS,
+        "environment/tool": TOOL,
+        "tests/test.sh": test,
+        "solution/solve.sh": "rm -rf /tmp/store && grep -q program /opt/fixtures/inner/case && touch done\n",
+    }
+    folder = write(harbor_folder(tmp_path / "a"), files)
+    solved = await executed(folder, AgentKind.ORACLE)
+    assert solved.result.score == 1.0, (solved.result.log, solved.notes)
+    assert not any("failed" in note for note in solved.notes)
+    assert (await executed(folder, AgentKind.NONE)).result.score == 0.0
+
+
 async def test_steps_of_a_task_begin_with_what_its_dockerfile_made(tmp_path: Path) -> None:
     folder = steps_folder(tmp_path / "a")
     dockerfile = "FROM x\nWORKDIR /app\nRUN echo 'def twice(n): return 2 * n' > doubling.py\n"

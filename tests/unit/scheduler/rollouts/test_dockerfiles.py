@@ -64,7 +64,7 @@ def test_a_mode_makes_a_program() -> None:
 
 def test_stages_give_their_files_only_to_those_who_ask() -> None:
     facts = read(
-        "ENV SECRET=1\nCOPY data.txt secret\nCOPY b.txt kept\nRUN make out\n"
+        "ENV SECRET=1\nCOPY data.txt secret\nCOPY b.txt kept\nRUN npm run out\n"
         "FROM y AS middle\nWORKDIR /mid\nCOPY --from=0 /app/kept here\n"
         "FROM z\nWORKDIR /app\nCOPY --from=middle /mid/here out\nCOPY --from=0 /app/out made\n"
         "COPY --from=other:1 /x x\n"
@@ -174,6 +174,11 @@ RUNS = {
     "for i in 1 2; do apt-get install $i; done": ("", ["for i in 1 2; do apt-get install $i; done"]),
     "cat x | grep y > z": ("cat x | grep y > z", []),
     "curl http://x | sh": ("", ["curl http://x | sh"]),
+    "apt-get install gcc && gcc -o /build/a a.c && strip /build/a && make": (
+        "gcc -o /build/a a.c && strip /build/a && make",
+        ["apt-get install gcc"],
+    ),
+    "go build -o /usr/bin/a": ("", ["go build -o /usr/bin/a"]),
     "touch $(whoami)": ("", ["touch $(whoami)"]),
     "python3 -m pip install x && python3 gen.py": ("python3 gen.py", []),
     "uv add x && /root/.local/bin/uv run python /app/gen.py": ("python /app/gen.py", []),

@@ -16,8 +16,18 @@ _ALLOWED = frozenset(
         *("python3", "rm", "rmdir", "sed", "seq", "sh", "sha256sum", "shuf", "sleep", "sort", "split"),
         *("tail", "tar", "tee", "test", "touch", "tr", "truncate", "uniq", "unzip", "wc", "xargs", "xz"),
         *("yes", "zip"),
+        *("basename", "bzip2", "cmp", "comm", "diff", "env", "file", "join", "jq", "od", "patch", "readlink"),
+        *("realpath", "sha1sum", "sha512sum", "sqlite3", "stat", "timeout", "uname", "which", "xxd", "zstd"),
     )
 )
+# They build files of the task from its own, where the machine has them.
+_COMPILERS = frozenset(
+    (
+        *("ar", "as", "c++", "cc", "clang", "clang++", "cmake", "g++", "gcc", "gfortran", "go", "jar"),
+        *("java", "javac", "ld", "make", "node", "objcopy", "objdump", "ranlib", "rustc", "strip"),
+    )
+)
+_OUTPUT = re.compile(r"\s-o\s*(\S+)")
 # Without an effect on files, or with one that a sandbox has anyway: it belongs to its user.
 _SILENT = frozenset({"true", ":", "set", "cd", "export", "umask", "chown", "chgrp", "shopt", "unset", "exit"})
 # A RUN of these alone changes nothing that is there.
@@ -113,7 +123,11 @@ def _can_run(text: str, cwd: str) -> bool:
     if "$(" in bare or "`" in bare or _NETWORK_OF_GIT.search(bare) or _INSTALLS.search(bare):
         return False
     is_known = all(
-        name in _ALLOWED or name in _SILENT or name in _WORDS_OF_SHELL or name.startswith("./")
+        name in _ALLOWED
+        or name in _COMPILERS
+        or name in _SILENT
+        or name in _WORDS_OF_SHELL
+        or name.startswith("./")
         for name in _names(text)
     )
     return is_known and not any(_is_of_system(folder) for folder in _written(text, cwd))
@@ -147,6 +161,10 @@ def _written(text: str, cwd: str) -> Iterator[str]:
         named = [word for word in words[1:] if not word.startswith("-") and "$" not in word]
         if not words or not named:
             continue
+        if words[0] in _COMPILERS:
+            yield from (
+                normpath(join(cwd, place, "..")) for place in _OUTPUT.findall(command) if "$" not in place
+            )
         if words[0] in _MAKE_FOLDERS:
             yield from (normpath(join(cwd, place)) for word in named for place in _expanded(word))
         elif words[0] in _MAKE_FILES:
