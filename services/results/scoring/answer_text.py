@@ -9,6 +9,7 @@ from dataclasses import dataclass
 BOXED = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
 _MARKUP = re.compile(
     r"\\(?:text|mathrm|mathbf|textbf|textit|mathit|mathsf|bm|boldsymbol|mbox)\s*(?=\{)"
+    r"|</?(?:b|i|u|em|strong|p|br|span|div|h[1-6]|li|ul|ol|code|mark|center)\s?/?>"
     r"|\\(?:rm|bf|it|sf|displaystyle|large|Large|quad)\b\s?|\\[()\[\],;!]"
     r"|[*`\"“”„«»【】〖〗\u2605\u2606\u2611\u2705\u2713\u2714\u2728\u2b50\ufe0f]"
     r"|[\u2600-\u2604\u2614-\u2618\u263a\u263b\u2660-\u266b\u26a0-\u26ff\u2733\u2734\u2744\u2747\u2764]"

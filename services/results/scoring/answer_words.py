@@ -47,7 +47,7 @@ _LATIN = one_of(
     "câu trả lời(?: đúng| chính xác)?(?: là)? ?:?",
     "(?:správná )?odpověď(?: je)? ?:?",
     "(?:správna )?odpoveď(?: je)? ?:?",
-    "răspunsul(?: corect)?(?: este)? ?:?",
+    "răspuns(?:ul)?(?: corect)?(?: este)? ?:?",
     "(?:a )?helyes válasz(?: az?)? ?:?",
     "oikea vastaus(?: on)? ?:?",
     "(?:la )?resposta(?: correcta)?(?: és| ?:)",
@@ -62,12 +62,13 @@ _ARTICLE = (
 _OTHER_SCRIPTS = one_of(
     "(?:最终|最終|最佳|正确|正確|本题的?|标准)?(?:的)?(?:答案|选项|選項)(?:应该|應該|应|應|就)?(?:是|為"
     "|为|选|選)? ?:? ?(?:选项|選項)?",
-    "(?:(?:故|因此|所以|应|應|我|本题|此题|综上)(?:本题)?(?:应|應|会)?|\\A)"
+    "(?:(?:故|因此|所以|应|應|应该|應該|那么|则|我|本题|此题|综上)(?:本题)?(?:应|應|会|应该|應該)?|\\A)"
     "(?:选择|選擇|选|選)(?:择|项)? ?:? ?(?:选项|選項)?",
     "(?:正しい|最終的な|適切な)?(?:答え|正解|解答|回答|選択肢)(?:は|が)? ?:? ?、?(?:選択肢)?",
     "ค(?:ำ|ํา)ตอบ(?:ที่ถูกต้อง)? ?(?:คือ|:) ?(?:ข้อ ?)?",
     "(?:올바른 |맞는 |최종 )?(?:정답|답|답변)[은는]? ?:? ?",
-    "(?:правильн\\w+ |верн\\w+ |окончательн\\w+ )?(?:ответ(?:ом)?|вариант)(?: ?(?:[:-]|это|является"
+    "(?:правильн\\w+ |верн\\w+ |окончательн\\w+ )?(?:ответ(?:ом)?|вариант(?: ответа)?"
+    "|я выбираю)(?: ?(?:[:-]|это|является"
     "|будет)){0,2} ?"
     "(?:вариант |ответ )?",
     "(?:ال)?(?:إجابة|جواب|خيار|اختيار)(?: (?:الصحيحة|الصحيح|النهائية|النهائي))?(?: (?:هو"
@@ -107,7 +108,7 @@ _WORDS_ABROAD = (
         "câu trả lời",
         "odpověď",
     ),
-    *("odpoveď", "răspunsul", "helyes", "vastaus", "sagot", "odgovor", "elijo", "escojo", "selecciono"),
+    *("odpoveď", "răspuns", "helyes", "vastaus", "sagot", "odgovor", "elijo", "escojo", "selecciono"),
     *(
         "escolho",
         "gabarito",
@@ -166,10 +167,10 @@ _NOT_OWN_ABROAD = re.compile(
 _CONCLUDES = re.compile(
     r"\b(?:so|hence|thus|therefore|consequently|accordingly|which means(?: that)?)[,:]?\s*\Z", re.IGNORECASE
 )
-_TURNS = re.compile(r"[,;-] ?but\b,? ?", re.IGNORECASE)
+_TURNS = re.compile(r"[,;-] ?(?:but|however)\b,? ?", re.IGNORECASE)
 _LAST_CLAUSE = re.compile(r"[,;:()]|\s-\s")
 _LEADS_IN = re.compile(
-    r"(?:\A|[,:;(){]|\s-|^-|[#>•∴→⇒]|\bmak(?:es|ing)|\bhere(?: is|'s)"
+    r"(?:\A|[,:;(){]|\s-|^-|[#>•∴→⇒]|\bmak(?:es|ing)|\bhere(?: is|'s)|\b(?:which|this) means(?: that)?"
     r"|\b(?:so|hence|thus|therefore|then|and|finally|consequently|accordingly|clearly|overall|that|only)"
     r"|\b(?:i|we)(?:'d|'m| would| am| are| can| will)?(?: \w{2,12}ly| \d+ ?%| very| quite| pretty| fairly)?"
     r" (?:think|believe|say|guess|conclude|find|confident|certain|sure))\s*\Z",
@@ -225,7 +226,7 @@ def is_own(before: str, *, leads_in: bool = True) -> bool:
     """Whether a statement after these words of its sentence is meant: not denied, and no word of others."""
     if not before.strip():
         return True
-    if "but" in before:
+    if "but" in before or "however" in before:
         # "Most say A, but the answer is B."
         before = _TURNS.split(before)[-1]
     clause = _LAST_CLAUSE.split(before)[-1]

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from services.results.scoring.answer_text import caseless
-from services.results.scoring.answer_words import CERTAINTY, COURTESY
+from services.results.scoring.answer_words import CERTAINTY, COURTESY, has_one_of
 from services.results.scoring.choices.statements import statements
 
 # What a list of the options leaves behind, as a sentence of its own.
@@ -21,7 +21,17 @@ _LEADS_IN = re.compile(
     r"\b(?:is|are|be|answer|option|choice|choose|select|match|conclusion)\W*\Z", re.IGNORECASE
 )
 _GOES_ON = re.compile(r"(?:[ \t]+|[ \t]*[•-][ \t]+)\S")
-_OTHERS = re.compile(r"\b(?:people|many|most|some|others|students)\b", re.IGNORECASE)
+_WORDS_OF_VIEWS = (
+    "often ",
+    "commonly",
+    "frequently",
+    "mistak",
+    "wrong",
+    "incorrect",
+    "onfuse",
+    "might ",
+    "may ",
+)
 _WRONGLY = "(?:(?:often|commonly|frequently|mistakenly|wrongly|incorrectly|may|might) )"
 _IS_WRONG = (
     r",? (?:but|and) (?:that|this|it)(?:'s| is) (?:a )?(?:common |popular )?"
@@ -85,7 +95,7 @@ def _end_of_line(text: str, start: int) -> int:
 
 def without_views(text: str) -> str:
     """Without sentences that say what others wrongly think: "People often confuse it with London"."""
-    return _VIEW.sub(r"\1", text) if _OTHERS.search(text) else text
+    return _VIEW.sub(r"\1", text) if has_one_of(text, _WORDS_OF_VIEWS) else text
 
 
 def without_courtesies(rest: str, names_a_choice: re.Pattern[str]) -> str:

@@ -33,12 +33,12 @@ _BECAUSE_ABROAD = (
 _END = re.compile(
     r"\s*(?:\Z|\n)|\s?[.!。।]+(?:\s+(?!\d)|\Z|(?=[^\W\d_a-z]))|[,;]?\s+(?=(?:because|since|as (?:it|this"
     rf"|the|that|we))\b)|,\s+(?=(?:{_BECAUSE_ABROAD})\b)|,? ?(?=因为|因爲|なぜなら|왜냐하면)"
-    rf"|(?P<goes_on>\s?,\s+)(?={EXPLAINS})|\s-+\s+(?!{_TAKES_BACK})",
+    rf"|(?P<goes_on>\s?,\s+)(?={EXPLAINS})|\s-+\s+(?!{_TAKES_BACK})|\s\|\s(?=(?:confidence|certainty|reason|explanation)\b)",
     re.IGNORECASE,
 )
 # Behind a letter comes what it stands for.
 _END_OF_LETTER = re.compile(
-    rf"(?:[.:)]|(?<=\)))\s*(?!{_TAKES_BACK})(?=[A-Z\d$\\(\u0080-\uffff])(?![A-Z]\b(?!\s[a-z]))"
+    rf"(?:[.:)]|(?<=[)}}]))\s*(?!{_TAKES_BACK})(?=[A-Z\d$\\(\u0080-\uffff])(?![A-Z]\b(?!\s[a-z]))"
     rf"|:\s+(?!{_TAKES_BACK})(?=[a-z])"
 )
 _TEXT_OF_LETTER = re.compile(
@@ -49,8 +49,12 @@ _TEXT_OF_LETTER = re.compile(
     re.IGNORECASE,
 )
 _VARIABLE = re.compile(r"\s*[=<>+*/^-]")
-_APPOSITION = re.compile(r"[)\]]?, [^,.;:?\n]{1,80},(?= (?:is|seems|would)\b)")
-_NOT_OTHERS = re.compile(r",?\s*\(?(?:and )?(?:not|rather than|instead of) (?:the )?(?=\S)", re.IGNORECASE)
+_APPOSITION = re.compile(r"[)\]]?(?:, [^,.;:?\n]{1,80},| - [^,.;:?\n-]{1,80} -)(?= (?:is|seems|would)\b)")
+_NOT_OTHERS = re.compile(
+    r",?\s*\(?(?:(?:and|definitely|certainly|clearly|surely|but) )*(?:not|rather than|instead of"
+    r"|over) (?:the )?(?=\S)",
+    re.IGNORECASE,
+)
 _REMARK = re.compile(
     rf"\s*\((?!\s*{_TAKES_BACK})(?:(?:confidence|certainty)[^()\n]{{0,40}}"
     rf"|[^()\n%]{{1,200}})\)(?=[\s.!,;。です입]|\Z)",
@@ -61,7 +65,7 @@ _AFTER_SENTENCE = re.compile(r"[.!。।)\]}]\s*\Z")
 _MAY_GO_ON = frozenset({"yes", "no", "true", "false"})
 _EDGES_OF_FORMULA = "{}$ "
 _NUMBERED = re.compile(r"\s*(?:(\d{1,2})[.)]|Q(?:uestion)?\s?\d{0,3}[.:)])\s+")
-_LEADS_IN = re.compile(rf"{SO}[,:] ", re.IGNORECASE)
+_LEADS_IN = re.compile(rf"{SO}[,:]? ", re.IGNORECASE)
 _COLON = re.compile(rf":\s+(?!{_TAKES_BACK})(?=\S)", re.IGNORECASE)
 _BEGINS = re.compile(r"\A(?:[\s#>→⇒∴]|[-=]{1,2}>|[•-]\s+(?![\d.]))*")
 _SURELY = (
@@ -72,7 +76,9 @@ _CHOOSES = (
     "(?:let me |i(?:'m|'ll| will| am)? )?(?:select|choose|pick|vote(?: for)?|going (?:with|for)|go with) "
 )
 _REASON = re.compile(r"(?:because|since)\b[^.!?\n]{1,300}(?:[.!\n]|\Z)", re.IGNORECASE)
-_IT_IS = re.compile(rf"(?:(?:{SO}|of course)[,:]? )?{IT_IS}|{SO}[,:] |{_SURELY}|{_CHOOSES}", re.IGNORECASE)
+_IT_IS = re.compile(
+    rf"(?:(?:{SO}|of course)[,:]? )?{IT_IS}|{SO}[,:] |so (?=(?:yes|no)\b)|{_SURELY}|{_CHOOSES}", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +247,8 @@ def _behind_reason(answer: str, at: int) -> str:
 
 _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\. \Z")
 _WITHOUT_KIND = re.compile(
-    r"(?:\b(?:option|choice|answer|letter|opción|opção|opzione|optie|l'option|la|die|antwort|the)\s+"
+    r"(?:\b(?:option|choice|answer|letter|opción|opção|opzione|optie|l'option|letra|lettre|lettera|alternativa|la|a|die"
+    r"|antwort|the)\s+"
     r"|选项|選項|選択肢|[A-Z][.)]\s+)+\Z",
     re.IGNORECASE,
 )

@@ -8,9 +8,11 @@ from services.results.scoring.answer_words import DENIAL_ABROAD, DENIAL_WORDS, a
 
 _CLAUSE_ENDS = re.compile(
     r";\s*|(?<=X): (?=\S)|\s-+\s(?=\w+ )"
-    r"|,? \(?(?=(?:but|while|whereas|although|though|because|since|whilst|unlike|despite|instead of"
+    r"|(?<!anything)(?<!everything)(?<!all),? \(?(?=(?:but|while|whereas|although|though|because|since"
+    r"|whilst|unlike|despite|instead of"
     r"|rather than|in contrast (?:to|with)|compared (?:to|with)|as opposed to)\b)"
-    r"|, (?=(?:as|so|thus|hence|therefore|not|and not|nor|making|meaning|given"
+    r"|, (?=(?:leaving|which (?:leaves|means|makes|gives)|as|so|thus|hence|therefore|not|and not|nor"
+    r"|making|meaning|given"
     r"|and (?:so|thus|hence|therefore))\b)"
     r"|(?<=X)[)\]]? \(?(?=(?:(?:and )?not (?:the |an? |option )?[(\[]?X|than ))|\((?=not )",
     re.IGNORECASE,
@@ -33,7 +35,8 @@ _SUPPOSED = any_of(
     r"|my (?:first|second)|sometimes|only (?:if|when|for)",
     r"some (?:say|think|might)|students?|someone|textbook|the key|said|says|claim(?:s|ed)|argue\w*"
     r"|according to (?!the (?:passage|text|question))|mistaken\w*|misconception|trap|format|consider|examine"
-    r"|look at|discuss|evaluate|assess|let's|let us|torn between|between (?:the |option )?X|neither|nor"
+    r"|look at|discuss|evaluate|assess|let(?:'s| us)(?! (?:go|pick|choose|say|select))|torn between"
+    r"|between (?:the |option )?X|neither|nor"
     r"|wanted|thought|they|your|used",
     r"part [a-z]|opposite|grade:|(?<!fits )(?<!fit )better(?! (?:answer|option|choice|fit))|is out|minus|plus"
     r"|equally|also (?:correct|right|true)|tie",
@@ -78,7 +81,8 @@ _LEADS_TO = re.compile(
 )
 _DENIES = any_of(
     r"rul(?:e|es|ed|ing) out|exclud\w+|discard\w*|reject\w*|invalid|irrelevant|inconsistent|implausible|less",
-    r"unlike|despite|instead|than|without|contradict\w*|rather|fails?|lacks?|compared|contrast|opposed"
+    r"(?:anything|everything|all) but|unlike|despite|instead|than|without|contradict\w*|rather|fails?"
+    r"|lacks?|compared|contrast|opposed"
     r"|untrue|too|impossible|other than|odd one|improbable|insufficient|weak\w*",
     before=r"\b",
     after=r"\b",

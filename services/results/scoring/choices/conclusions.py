@@ -33,15 +33,24 @@ _MAY_CORRECT = re.compile(
 # A correction that only names another choice may be a thought.
 _STATES = re.compile(r"\b(?:answer|choice|option|correct|right|true|false)\b", re.IGNORECASE)
 _QUESTION = re.compile(
-    r"(?P<asked>[^?\n:]{1,80})(?P<mark>[?:])\s*(?:(?:no|nope)[,.!:]\s*)?(?P<reply>[^?\n]+)", re.IGNORECASE
+    r"(?P<asked>[^?\n:]{1,80})(?P<mark>[?:])\s*(?:(?:no|nope|yes)[,.!:]\s*)?(?P<reply>[^?\n]+)", re.IGNORECASE
 )
 _OF_QUESTIONS = re.compile(
-    r"\W|\b(?:is|it|are|the|a|an|or|and|either|perhaps|maybe|not|answer|option)\b", re.IGNORECASE
+    r"\W|\b(?:is|it|are|the|a|an|or|and|either|perhaps|maybe|not|answer|option|hm+|well|so|oh|ok)\b",
+    re.IGNORECASE,
 )
 _DENIED_FIRST = re.compile(
     r"(?P<denied>[^.!?\n]*\b(?:is|are|was|were)(?: not|n't)\b[^.!?\n;]*)[.!;]\s+"
     r"(?:rather,? |instead,? |but )?"
     r"(?P<name>[^.!?\n]+?) (?:is|are|was|were)\s*\.?",
+    re.IGNORECASE,
+)
+_NOT_FIRST = re.compile(r"not (?P<denied>[^.;!\n]{1,80})[.;!]\s+(?=\S)", re.IGNORECASE)
+# "I change it to C."
+_CHANGED = re.compile(
+    r"\b(?:chang|switch|revis|updat|correct)\w*(?: (?:it|this|my|the|answer|choice|from"
+    r"|[a-j])){0,4} to (?:option |choice )?"
+    r"(?P<name>[^.,;:!?\n]{1,80})[.!]?\s*\Z",
     re.IGNORECASE,
 )
 _LAST_IS = re.compile(
@@ -95,6 +104,8 @@ def _conclusions(answer: str, options: ChoiceOptions, read: ReadClaim) -> Iterat
     if "if " in folded:
         forced = _FORCED.search(answer)
         yield options.being(forced["name"]) if forced else None
+    if " to " in folded and (changed := _CHANGED.search(answer)):
+        yield options.being(changed["name"])
     if "%" in answer:
         yield _likeliest(answer, options)
     if "\n" in answer:
@@ -122,6 +133,8 @@ def _of_one_sentence(answer: str, folded: str, options: ChoiceOptions) -> Iterat
         label = _at_the_end(answer, options)
     if label is None and not options.are_letters:
         label = _of_kind(answer, options)
+    if label is None and _NOT_FIRST.match(folded):
+        label = _named_after_denial(answer, options)
     if label is None and "contradiction" in options.forms:
         label = _related(answer, options)
     if label is not None:
@@ -172,6 +185,14 @@ def _denied_and_replaced(answer: str, options: ChoiceOptions) -> int | None:
     found = _DENIED_FIRST.fullmatch(answer)
     label = options.being(found["name"]) if found else None
     denied = {name.label for name in options.names_in(found["denied"])} if found else set()
+    return label if denied and label not in denied else None
+
+
+def _named_after_denial(answer: str, options: ChoiceOptions) -> int | None:
+    """ "Not London. Paris." """
+    denial = _NOT_FIRST.match(answer)
+    denied = {name.label for name in options.names_in(denial["denied"])} if denial else set()
+    label = options.being(answer[denial.end() :]) if denial else None
     return label if denied and label not in denied else None
 
 

@@ -48,7 +48,7 @@ _CONFIRMS = re.compile(
     re.IGNORECASE,
 )
 DENIES_OTHER = re.compile(
-    r"\b(?:not|nor|neither|than|unlike|isn't|aren't|wasn't)(?: an?| the)?(?: option| choice"
+    r"\b(?:not|nor|neither|than|over|unlike|isn't|aren't|wasn't)(?: an?| the)?(?: option| choice"
     r"| answer)? ?[(\[]?\Z",
     re.IGNORECASE,
 )
@@ -88,7 +88,8 @@ _TOO = re.compile(r"[\s(:-]*(?:(?:this|it) is )?(?:far |much |a bit )?too \w", r
 _DOUBT = any_of(
     *DOUBT_WORDS,
     r"no (?:idea|clue|opinion)|not (?:sure|certain|clear)|un(?:clear|certain|sure|answerable)|doubt\w*",
-    r"depends|either way|opposite|(?:language|ai) model|as an ai|they claim|too little|answers?(?! choice)",
+    r"depends|either way|opposite|(?:language|ai) model|as an ai|they claim|too little"
+    r"|(?<!final )answers?(?! choice)",
     r"(?:don't|do not|didn't) (?:know|think|believe)|verif\w+|checking|let(?:'s| us| me) (?:check|see"
     r"|double)",
     r"(?:can't|cannot|can not|could not|couldn't|unable to|impossible to|information to) (?:be )?(?:\w+ )?"
@@ -124,6 +125,9 @@ def voices_doubt(text: str) -> bool:
 def is_explanation(rest: str, label: int, options: ChoiceOptions, *, is_letter: bool) -> bool:
     """Whether the rest only explains the choice that an answer begins with."""
     if not rest.strip() or (_EXPLAINS.match(rest) and not is_letter):
+        return True
+    sums_up = _SUMS_UP.match(rest) if is_letter else None
+    if sums_up and not rest[sums_up.end() :].strip(" .\n"):
         return True
     if is_letter and (_ABOUT_IT.match(rest) or _TOO.match(rest) or _BREAKS_OFF.search(rest)):
         return False

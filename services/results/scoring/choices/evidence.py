@@ -22,7 +22,7 @@ _ENDS = " \n\t.!:)]}$*'\""
 # Words before a text that ends its clause as an answer does: "It is moved by runoff".
 _LEADS = re.compile(
     r"(?:\b(?:is|are|was|were|be|by|through|to|as|called|that|with|of|in|from|approximately|about|the|an?"
-    r"|equals|gives|choose|select|pick|option|choice|answer)|[=≈:→,-]|\A)\W*\Z",
+    r"|equals|gives|choose|select|pick|option|choice|answer|[a-z]'s)|[=≈:→,-]|\A)\W*\Z",
     re.IGNORECASE,
 )
 _BRACKETED = re.compile(r"\([^()]*\)")
@@ -188,7 +188,7 @@ def _is_told(sentence: str, name: Name, stop: int, *, is_first: bool) -> bool:
         return False
     before, behind = sentence[: name.start], sentence[name.end : stop]
     if (
-        not _BRACKETED.sub("", behind).strip(_ENDS + "(")
+        not _BRACKETED.sub("", behind).strip(_ENDS + "(,")
         and _LEADS.search(before)
         and len(before.split()) > 1
     ):

@@ -89,7 +89,7 @@ class Name:
 
 def names_of(text: str, options: ChoiceOptions) -> list[Name]:
     """In order; a letter and its text, side by side, are one."""
-    worded = [] if options.are_letters else mentions(_folded(text), [*map(_told_apart, options.forms)])
+    worded = [] if options.are_letters else _worded(text, options)
     named = [*_lettered(text, worded, options)]
     for one in worded:
         closing = _CLOSING.match(text, one.end)
@@ -100,6 +100,14 @@ def names_of(text: str, options: ChoiceOptions) -> list[Name]:
                 )
             )
     return _joined(sorted(named, key=lambda name: name.start), text)
+
+
+def _worded(text: str, options: ChoiceOptions) -> list[Mention]:
+    """Also in the plural: "ribosomes" for "ribosome"."""
+    forms = [*map(_told_apart, options.forms)]
+    plurals = [f"{form}s" if form.isalpha() and len(form) > _LONG else "" for form in forms]
+    found = mentions(_folded(text), [*forms, *plurals])
+    return [Mention(one.start, one.end, one.label % len(forms)) for one in found]
 
 
 def is_followed_as_letter(text: str, end: int) -> bool:

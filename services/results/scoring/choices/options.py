@@ -18,9 +18,13 @@ _KIND = re.compile(
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"(?:an?|the)[ \t]+(?=\w)", re.IGNORECASE)
+_LATIN_PLURALS = (("on", "a"), ("um", "a"), ("us", "i"), ("is", "es"), ("y", "ies"))
+_SPECIES = re.compile(
+    r"[A-Z]\. (?:coli|aureus|elegans|subtilis|cerevisiae|pylori|falciparum|difficile|pneumoniae)\b"
+)
 _PLACE = re.compile(r"\d{1,2}\Z")
 _LETTER = re.compile(rf"([A-Za-z])(?!{SPACED})")
-_BETWEEN = re.compile(r"(?:[ \t()\[\]{}$'.:,\\]|-(?=[ \t-])){1,12}")
+_BETWEEN = re.compile(r"(?:[ \t()\[\]{}$'.:,\\]|-(?=[ \t-])){1,12}|-(?=\w)")
 _BEFORE_PLACE = re.compile(r"(?:\(|(?:option|choice|answer|number|no\.) )\Z", re.IGNORECASE)
 _LETTER_BEHIND = re.compile(
     r"[ \t]*\((?:(?:option|choice|answer|letter) )?(?P<letter>[A-Za-z])\)"
@@ -78,8 +82,14 @@ class ChoiceOptions:
     def _plural(self) -> Mapping[str, int]:
         """Choices by their text in the other number: "ribosomes" for "ribosome"."""
         plurals = {f"{form}s": label for label, form in enumerate(self.forms) if len(form) > _SHORT}
+        latin = {
+            form.removesuffix(end) + ends: label
+            for label, form in enumerate(self.forms)
+            for end, ends in _LATIN_PLURALS
+            if form.endswith(end)
+        }
         singulars = {form[:-1]: label for label, form in enumerate(self.forms) if form.endswith("s")}
-        return {form: label for form, label in (plurals | singulars).items() if len(form) > _SHORT}
+        return {form: label for form, label in (plurals | latin | singulars).items() if len(form) > _SHORT}
 
     @cached_property
     def _words(self) -> Sequence[str]:
@@ -124,7 +134,7 @@ class ChoiceOptions:
         return is_letter or not self.are_lettered or (len(name) > _SHORT and not name[:1].isdigit())
 
     def _named(self, text: str, start: int) -> Iterator[Named]:
-        letter = _LETTER.match(text, start)
+        letter = _LETTER.match(text, start) if not _SPECIES.match(text, start) else None
         lettered = self.letters.get(letter[1].upper()) if letter else None
         if letter and lettered is not None:
             between = _BETWEEN.match(text, letter.end())

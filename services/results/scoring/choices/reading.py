@@ -32,9 +32,9 @@ from services.results.scoring.choices.conclusions import concluded_choice
 from services.results.scoring.choices.doubts import is_explanation, is_taken_back, without_affirming_no
 from services.results.scoring.choices.explanations import first_sentence, is_undone
 from services.results.scoring.choices.options import ChoiceOptions, options_of
+from services.results.scoring.choices.replies import judged_statement, numbered_choice, replied_choice
 from services.results.scoring.choices.retelling import retold_choice
 from services.results.scoring.choices.statements import HEADING
-from services.results.scoring.choices.truth import judged_statement
 from services.results.scoring.choices.verdicts import judged_choice
 from services.results.scoring.choices.weighing import weighed_choice
 
@@ -56,6 +56,7 @@ _GOES_ON = re.compile(
     r"(?:[ \n](?:which|the|an|of|and|is|in|to|that|for|with|by|or|was|are|because|on|at|from|but"
     r"|its)|\w[*_ ]*:[*_]*|,)\Z"
 )
+_SHORT_REPLY = re.compile(r"\W*yes,? (?:it|this|that|he|she) (?:is|was|does|did|has|can)", re.IGNORECASE)
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 # Of several, "my second choice" is what somebody would choose next.
 _PLACE = re.compile(
@@ -103,7 +104,9 @@ def _read_otherwise(answer: str, prepared: str, options: ChoiceOptions) -> int |
         label = judged_choice(answer, prepared, options)
     if label is None:
         label = weighed_choice(prepared, options)
-    return retold_choice(prepared, options) if label is None else label
+    for read in (replied_choice, numbered_choice, retold_choice):
+        label = read(prepared, options) if label is None else label
+    return label
 
 
 def _answers_apart(prepared: str) -> bool:
@@ -113,9 +116,9 @@ def _answers_apart(prepared: str) -> bool:
 
 def _breaks_off(answer: str, options: ChoiceOptions) -> bool:
     """Whether the answer itself tells that it was cut."""
-    return _GOES_ON.search(answer, max(0, len(answer) - _LAST_WORD)) is not None and not bare(
-        answer
-    ).endswith(tuple(filter(None, options.forms)))
+    if _GOES_ON.search(answer, max(0, len(answer) - _LAST_WORD)) is None or _SHORT_REPLY.fullmatch(answer):
+        return False
+    return not bare(answer).endswith(tuple(filter(None, options.forms)))
 
 
 def _prepared(answer: str, options: ChoiceOptions) -> str:

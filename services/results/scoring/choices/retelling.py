@@ -13,8 +13,19 @@ _MAX_OTHER_WORDS = 6
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'t)?")
 _SENTENCE_ENDS = re.compile(r"[.!?;](?=\s)|\n")
 _FEW = 2
-# "Rather than carrying oxygen, it fights infections"
-_NOT_THIS = re.compile(r"\W*(?:rather than|instead of|unlike|not) [^,]{1,80}, (?:but )?", re.IGNORECASE)
+# "Rather than carrying oxygen, it fights infections", and "the answer is that it fights infections".
+_NOT_THIS = re.compile(
+    r"\W*(?:(?:rather than|instead of|unlike|not) [^,]{1,80}, (?:but )?"
+    r"|(?:it|they|he|she|this) (?:\w+ not|\w+n't) [^;,.]{1,80}[;,] (?:but |rather |instead )?(?=(?:it"
+    r"|they|he|she|this)\b)"
+    r"|(?:(?:so|thus|therefore),? )?(?:the )?(?:(?:correct|right|best) )?(?:answer|option|choice) (?:is"
+    r"|would be)(?: that)?:? "
+    r"|(?:according to|as stated in) the (?:text|passage|article|document), "
+    r"|the (?:text|passage|article|document|author) (?:says|states|mentions|indicates) that )",
+    re.IGNORECASE,
+)
+_REPLACED = re.compile(r"\bnot (?!only|just|merely)[^.,;]{1,60}?,? but (?:rather )?", re.IGNORECASE)
+_SUPPOSES = re.compile(r"\b(?:if|unless|when|provided|whether)\b", re.IGNORECASE)
 _DIGIT = re.compile(r"\d")
 # They say nothing by themselves.
 _PLAIN = frozenset(
@@ -23,6 +34,7 @@ _PLAIN = frozenset(
         "an",
         "the",
         "it",
+        "s",
         "its",
         "they",
         "them",
@@ -68,6 +80,9 @@ def retold_choice(answer: str, options: ChoiceOptions) -> int | None:
         return None
     not_this = _NOT_THIS.match(answer)
     answer = answer[not_this.end() if not_this else 0 :].strip()
+    answer = _REPLACED.sub("", answer)
+    if _SUPPOSES.search(answer):
+        return None
     if _SENTENCE_ENDS.search(answer) or "?" in answer:
         return None
     told = _stems(answer)
@@ -93,23 +108,33 @@ def retold_choice(answer: str, options: ChoiceOptions) -> int | None:
 
 def _without_subject(text: Sequence[str]) -> Sequence[str]:
     """For which a pronoun may stand."""
-    return text if _weighty(text[:1]) else text[1:]
+    return text if _weighty(text[:1], has_numbers=True) else text[1:]
 
 
 def _retells(told: Sequence[str], text: Sequence[str], common: set[str]) -> bool:
     own = [stem for stem in text if stem not in common]
-    if _weighty(told) != _weighty(text) or len(told) > len(text) + _MAX_OTHER_WORDS:
+    has_numbers = any(map(_DIGIT.search, text))
+    if (
+        _weighty(told, has_numbers=has_numbers) != _weighty(text, has_numbers=True)
+        or len(told) > len(text) + _MAX_OTHER_WORDS
+    ):
         return False
     words = [stem for stem in own if not _DIGIT.search(stem)]
     if len(words) < _FEW:
         # One word may be a part of anything.
+        if words and len(text) >= _FEW and told[: len(text)] == text:
+            return True
         return bool(words) and [stem for stem in told if stem not in common] == own
     return _has_in_order(told, own)
 
 
-def _weighty(stems: Sequence[str]) -> list[str]:
-    """Numbers, and words that deny: both texts have the same."""
-    return [stem for stem in stems if stem in _DENIES or stem.endswith("n't") or _DIGIT.search(stem)]
+def _weighty(stems: Sequence[str], *, has_numbers: bool) -> list[str]:
+    """Words that deny, and numbers where the choice has some: both texts have the same."""
+    return [
+        stem
+        for stem in stems
+        if stem in _DENIES or stem.endswith("n't") or (has_numbers and _DIGIT.search(stem))
+    ]
 
 
 def _has_in_order(told: Sequence[str], wanted: Sequence[str]) -> bool:

@@ -51,28 +51,39 @@ _STATED = re.compile(
     rf"|(?P<subject>{_SUBJECT})(?: {_OF_WHAT})?{_IS}|(?:final|correct) ?:)[ \t]*"
 )
 _I_SAY = re.compile(
-    r"i(?:'d|'ll|'m| would| will| am)?(?: \w{2,12}ly)? (?:(?:choose|pick|select|say|answer|go with|going with"
+    r"i(?:'d|'ll|'m| would| will| am)?(?: \w{2,12}ly)? (?:(?:choose|pick|select|say|answer"
+    r"|go with|going with"
     r"|opt for|guess|think|believe|conclude|suspect)(?: that)?(?: (?:it is|it's|it must be))? ?:?"
-    r"|(?:classify|label|rate) (?:this|it)(?: review| statement)? as)[ \t]*"
+    r"|(?:classify|label|rate|mark|call|consider) (?:this|it)(?: review| statement)? as)[ \t]*"
 )
 # A conclusion in few words ends with its choice: "Thus, B."
+_IT_WAS = r"(?: [^.;,:\n]{1,60})?(?:[;,:]| -) (?:but |rather |instead )?(?:it is|it's|it was) "
 _REPLACED = re.compile(
-    r"(?:not|isn't|wasn't)(?: [^.;,:\n]{1,60})?(?:[;,:]| -) (?:but |rather |instead )?(?:it is|it's|it was) "
-    r"|not (?!only|just|merely|simply|quite|sure)[^.;,:\n]{1,40},? but (?:rather |instead )?"
+    rf"not(?:{_IT_WAS}| (?!only|just|merely|simply|quite|sure)[^.;,:\n]{{1,40}},? but (?:rather |instead )?)"
 )
+_IS_REPLACED = re.compile(rf"isn't{_IT_WAS}")
+_WE_SAY = re.compile(r"we (?:choose|pick|select|conclude)(?: that)?(?: (?:it is|it's))? ?:?[ \t]*")
 _THUS = re.compile(rf"(?:so|thus|therefore|hence)[,:]?[ \t]+(?:{IT_IS})?")
 _OTHERS = (
     (_I_SAY, ("i ", "i'")),
+    (_WE_SAY, ("we choose", "we pick", "we select", "we conclude")),
     (_THUS, ("so", "thus", "therefore", "hence")),
-    (_REPLACED, ("not", "n't")),
+    (_REPLACED, ("not",)),
+    (_IS_REPLACED, ("isn't",)),
 )
+# Behind these a sentence may go on; before these it denies.
+_GO_ON, _DENY_FIRST = (_I_SAY, _WE_SAY), (_REPLACED, _IS_REPLACED)
 # Behind the name of a choice.
 _IS_RIGHT = one_of(
     r" it is(?=[.!\n]|\Z)",
+    r" is what (?:you|we)(?:'re| are)? (?:want|need|looking for)\b",
     r" the (?:correct|right|best) (?:answer|option|choice)(?=[.!\n]|\Z)",
     " (?:alone )?(?:is|seems|would be)"
     "(?: (?:the|clearly|definitely|therefore|thus|indeed|only|probably|(?:most )?likely)){0,3} "
     r"(?:(?:most )?(?:correct|right|best|appropriate|accurate)(?: (?:answer|option|choice|one|response))?"
+    "|better (?:answer|option|choice|fit)"
+    r"|only (?:one|option|choice|answer|value) (?:that|which) (?!(?:is|are|does|do|can"
+    r"|has)(?:n't)?\b)\w+(?=[^,;\n]{0,60})"
     r"|answer)\b",
     r" (?:es|est|è|é|está)(?: (?:la|a|l'|o)){0,1} ?(?:respuesta |opción |réponse |bonne |risposta "
     r"|resposta |opção )?"
@@ -99,6 +110,9 @@ _IS_RIGHT_FOLDED = re.compile(_IS_RIGHT)
 _WORDS_OF_RIGHT = (
     *(
         "it is",
+        "is what",
+        *("only one", "only option", "only choice", "only answer", "only value"),
+        *("better answer", "better option", "better choice", "better fit"),
         "correct",
         "right",
         "best",
@@ -156,8 +170,8 @@ def statements(folded: str) -> Iterator[Statement]:
     for pattern, words in _OTHERS:
         for found in pattern.finditer(folded) if has_one_of(folded, words) else ():
             if begins_a_word(folded, found.start()):
-                leads_in = pattern is not _REPLACED
-                yield Statement(found.start(), found.end(), leads_in, is_short=pattern is not _I_SAY)
+                leads_in = pattern not in _DENY_FIRST
+                yield Statement(found.start(), found.end(), leads_in, is_short=pattern not in _GO_ON)
     for found in stated_abroad(folded):
         yield Statement(found.start(), found.end(), leads_in=False)
 

@@ -54,8 +54,10 @@ _ONE_LETTER = re.compile(r"(?<![A-Za-z'])[A-J](?![\w'])")
 # Words that lead to a choice, and neither deny nor doubt it.
 _OPENS = (
     r"ok|okay|alright|well|hm+|certainly|sure|absolutely|indeed|exactly|right|so|and|thus|therefore|hence|then"
-    r"|(?:strongly|overwhelmingly|predominantly|extremely|very)(?= (?:positive|negative))"
-    r"|clearly|finally|overall|obviously|also|to sum up|in short|in summary|tl;?dr|short answer"
+    r"|(?:strongly|mostly|largely|clearly|generally|overwhelmingly|predominantly|extremely"
+    r"|very)(?= (?:positive|negative))"
+    r"|clearly|finally|overall|obviously|also(?= \(?[A-J]\b)|easy(?: one)?|pretty sure|to sum up"
+    r"|in short|in summary|tl;?dr|short answer"
 )
 _POINTS = (
     r"it|its|it's|that|that's|this|which|here's|is|looks|seems|appears|like|must|be|has|have|had|to|should"
@@ -65,7 +67,9 @@ _POINTS = (
 )
 _PICKS = (
     r"i|i'd|i'll|i'm|we|we'd|my|our|you(?:'re| are) looking for|you (?:want|need)|think|believe|guess|say|get"
-    r"|conclude|choose|choosing|pick|picking|select|selecting|mark|go|going|with|for|opt|the|answer|option|choice|letter|one"
+    r"|conclude|choose|choosing|pick|picking|select|selecting|mark|go|going|gonna|take|stick|sticking"
+    r"|settle on|settling on|can only be|let's|\d+ ?% sure|sure|with|for|opt|the|answer|option|choice"
+    r"|letter|one"
     r"|correct|right|best|most likely|likely|probably|definitely|certainly|surely"
 )
 # Nothing but these stands before the choice.
@@ -94,7 +98,8 @@ _NOUN = " (?:sentiment|review|tone|opinion)"
 _OF_A_NOUN = re.compile(_NOUN, re.IGNORECASE)
 _SETTLES = re.compile(
     r"(?:,? ?(?:it is|it's it|is it|obviously|for sure|of course|clearly|definitely|certainly|surely"
-    r"|hands down|without (?:a |any )?(?:doubt|question)|no question|no doubt|then|here"
+    r"|hands down|without (?:a |any )?(?:doubt|question)|no question|no doubt|then|here|imo|imho|for me"
+    r"|from me|on this one|this time"
     r"|i(?:'d| would)? (?:think|believe|guess|say|suppose)|in my (?:opinion|view)|final answer))+"
     r"|,? (?:is|seems?|looks|appears|would be|must be|has to be)(?: like| to be)?"
     r"(?: (?:the|probably|clearly|definitely|therefore|thus|then))*"

@@ -19,6 +19,7 @@ _SENTENCE_END = re.compile(_ASCII_END, re.DOTALL)
 _ANY_SENTENCE_END = re.compile(rf"{_ASCII_END}|(?<=[。！？])", re.DOTALL)
 _LEADS_ON = re.compile(
     r"""(?<!\w) (?: so | therefore | thus | hence | altogether | (?<!to\s)makes? | gives? | got
+        | obtain(?:s|ed)? | yields?
         | gets?(?!\s+(?:to|there|here|home|back|in|out|up)\b) | equals?
         | totals? | leaves | leaving | is | are | was | were | (?<!to\s)be
         | ist | est | es | è | é )(?!\w)
@@ -48,11 +49,25 @@ _NUMBER_WORD = re.compile(
 _REFUSES = re.compile(
     r"""(?<!\bwho\s)\b(?: cannot | can(?:'t|\snot) | could(?:n't|\snot)
         | (?:not|n't)\s(?:\w+\s)?(?:enough|possible|sufficient|know)
+        | would\sneed | please\s(?:provide|clarify|share) | sorry
         | insufficient | unable | impossible | undetermined | unknown | incorrect | wrong | as\san\sai )\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 _WORDS_OF_REFUSALS = (
-    *("can", "could", "not", "n't", "sufficient", "unable", "possible", "undetermined", "unknown"),
+    *(
+        "need",
+        "please",
+        "sorry",
+        "can",
+        "could",
+        "not",
+        "n't",
+        "sufficient",
+        "unable",
+        "possible",
+        "undetermined",
+        "unknown",
+    ),
     *("incorrect", "wrong", "as an"),
 )
 _DENIES = re.compile(

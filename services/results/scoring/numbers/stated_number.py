@@ -116,7 +116,9 @@ def stated_number(text: str, *, is_cut: bool = False) -> WrittenNumber | None:
         return _agreed(statements, text, is_cut=is_cut)
     if is_denied or _is_factorial(plain) or _is_undecided(plain):
         return None
-    return _first_line(plain) if is_cut else concluded(others, text)
+    if is_cut:
+        return _first_line(plain)
+    return _number_above(plain) or concluded(others, text)
 
 
 def _is_factorial(text: str) -> bool:
@@ -125,6 +127,12 @@ def _is_factorial(text: str) -> bool:
 
 def _is_undecided(text: str) -> bool:
     return has_one_of(text.casefold(), _WORDS_OF_LACK) and _UNDECIDED.search(text) is not None
+
+
+def _number_above(text: str) -> WrittenNumber | None:
+    """A number that stands alone on the first line, with its explanation in a paragraph below."""
+    line, blank, rest = text.lstrip().partition("\n\n")
+    return _unless_taken_back(bare_number(line.strip(" .")), rest) if blank and _WORD.search(rest) else None
 
 
 def _first_line(text: str) -> WrittenNumber | None:

@@ -22,6 +22,8 @@ from services.results.scoring.numbers.stated_number import stated_number
         ("There are 3 red, 4 blue, and 5 green balls, 12 in all.", 12),
         ("She has 8 apples, which is 3 more than before.", 8),
         ("Not 12 but 14.", 14),
+        ("Dividing 36 by 2, we obtain 18.", 18),
+        ("18\n\nHe had 5 and got 13.", 18),
         ("Room 3 250 people", 250),
         ("Train 9 arrives after 35 minutes.", 35),
         ("The result is 12. Subtract 3 from the result to get 9.\nShe has 9 apples.", 9),

@@ -95,6 +95,7 @@ from services.results.scoring.numbers.stated_number import stated_number
         "21st",
         "Room 12",
         "No. 5",
+        "I would need 2 more facts.",
         "Let n be the number. n + 5 = 12",
         "Question 5",
         "Step 3",
