@@ -462,6 +462,7 @@ class RecordedOutcome(_message.Message):
     IS_GOLDEN_FIELD_NUMBER: _builtins.int
     IS_MARKED_WRONG_FIELD_NUMBER: _builtins.int
     RECORDED_AT_FIELD_NUMBER: _builtins.int
+    REQUEST_JSON_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """Name of the task."""
     status: Global___OutcomeStatus.ValueType
@@ -484,6 +485,10 @@ class RecordedOutcome(_message.Message):
     """A user marked the answer as golden."""
     is_marked_wrong: _builtins.bool
     """A user marked the answer as wrong. Scores and figures stay as they are."""
+    request_json: _builtins.str
+    """The request of the row as JSON object text in the form of the OpenAI protocol: `messages` or `prompt`, and the row's own
+    parameters, which override those of the run. Empty for a plain prompt without parameters.
+    """
     @_builtins.property
     def outcome(self) -> Global___Outcome:
         """The outcome as the worker sent it, or a failure of class SCORING; lists may cut its texts."""
@@ -518,10 +523,11 @@ class RecordedOutcome(_message.Message):
         is_golden: _builtins.bool = ...,
         is_marked_wrong: _builtins.bool = ...,
         recorded_at: _timestamp_pb2.Timestamp | None = ...,
+        request_json: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "recorded_at", b"recorded_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "digest", b"digest", "doc_id", b"doc_id", "is_golden", b"is_golden", "is_marked_wrong", b"is_marked_wrong", "is_reused", b"is_reused", "outcome", b"outcome", "prediction", b"prediction", "prompt", b"prompt", "recorded_at", b"recorded_at", "row_id", b"row_id", "scores", b"scores", "status", b"status", "target", b"target", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "digest", b"digest", "doc_id", b"doc_id", "is_golden", b"is_golden", "is_marked_wrong", b"is_marked_wrong", "is_reused", b"is_reused", "outcome", b"outcome", "prediction", b"prediction", "prompt", b"prompt", "recorded_at", b"recorded_at", "request_json", b"request_json", "row_id", b"row_id", "scores", b"scores", "status", b"status", "target", b"target", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

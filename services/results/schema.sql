@@ -438,6 +438,10 @@ CREATE FUNCTION row_name(row_id text, doc_id bigint) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN (row_id = ''::text) THEN (doc_id)::text ELSE row_id END;
 
+CREATE FUNCTION row_request(prompt_text text, prompt_messages jsonb, params_json text) RETURNS json
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN ((prompt_messages IS NULL) AND (params_json = ''::text)) THEN NULL::json ELSE (one_line(concat('{', CASE WHEN (prompt_messages IS NULL) THEN concat('"prompt":', to_json(COALESCE(prompt_text, ''::text))) ELSE concat('"messages":[', (SELECT string_agg(concat('{"role":', to_json((turn.value ->> 0)), ',"content":', to_json((turn.value ->> 1)), CASE WHEN (((turn.value ->> 2) IS JSON OBJECT) AND ((turn.value ->> 2) <> '{}'::text)) THEN (','::text || substr((turn.value ->> 2), 2)) ELSE '}'::text END), ','::text) AS string_agg FROM jsonb_array_elements(row_request.prompt_messages) turn(value)), ']') END, CASE WHEN ((params_json IS JSON OBJECT) AND (params_json <> '{}'::text)) THEN (','::text || substr(params_json, 2)) ELSE '}'::text END)))::json END;
+
 CREATE FUNCTION sample_key(sample_set_id uuid, digest bytea) RETURNS bytea
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN (uuid_send(sample_set_id) || digest);
@@ -504,6 +508,7 @@ CREATE VIEW outcome_records AS
     s.row_id,
     (o.status)::text AS status,
     s.prompt,
+    row_request(s.prompt_text, s.prompt_messages, s.params_json) AS request,
     s.choices,
         CASE
             WHEN ((s.target_choice >= 0) AND (s.target_choice < cardinality(s.choices))) THEN without_prefix(s.choices[(s.target_choice + 1)], t.target_delimiter)
@@ -567,6 +572,9 @@ CREATE VIEW outcome_records AS
             samples.target_texts,
             samples.right_choices,
             (samples.prompt_text IS NULL) AS is_chat,
+            samples.prompt_text,
+            samples.prompt_messages,
+            samples.params_json,
             COALESCE(samples.prompt_text,
                 CASE jsonb_array_length(samples.prompt_messages)
                     WHEN 1 THEN concat(((samples.prompt_messages -> 0) ->> 0), ': ', ((samples.prompt_messages -> 0) ->> 1))
@@ -578,7 +586,7 @@ CREATE VIEW outcome_records AS
 '::text) AS string_agg
                        FROM jsonb_array_elements(samples.prompt_messages) turn(value))
                 END, ''::text) AS prompt,
-            (((COALESCE(octet_length(samples.prompt_text), 0) + COALESCE(pg_column_size(samples.prompt_messages), 0)) + pg_column_size(samples.choices)) + pg_column_size(samples.target_texts)) AS bytes
+            ((((COALESCE(octet_length(samples.prompt_text), 0) + (2 * COALESCE(pg_column_size(samples.prompt_messages), 0))) + octet_length(samples.params_json)) + pg_column_size(samples.choices)) + pg_column_size(samples.target_texts)) AS bytes
            FROM samples
           WHERE ((samples.sample_set_id = t.set_id) AND (samples."position" = (o.sample - t.first_sample)))
          LIMIT 1) s);

@@ -179,6 +179,11 @@ def json(value: object) -> str:
     return dumps(value, ensure_ascii=False)
 
 
+def json_lines(value: object) -> str:
+    """An item in each line."""
+    return dumps(value, ensure_ascii=False, indent=1)
+
+
 def plain(text: str, max_characters: int = _SHOWN) -> str:
     """Foreign text without characters that change how others are shown: they appear as their numbers."""
     cut = text[:max_characters]

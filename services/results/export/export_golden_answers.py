@@ -10,7 +10,6 @@ import orjson
 from proctor.values.comparison import MAX_COMPARED
 from proctor.values.plain import Json
 from proctor.values.reasoning.answers import with_reasoning_apart
-from proctor.values.sample import ChatMessage, Prompt
 from services.common.checked_fields import invalid_field
 from services.common.errors import DomainError, ErrorKind
 from services.results.answers.marks import ChosenAnswer, GoldenAnswer, latest_golden_answers
@@ -23,6 +22,7 @@ from services.results.outcomes.page_bytes import fitting_count
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
 from services.results.samples.ports import SampleSetStore
+from services.results.samples.row_request import asked, turns
 from services.results.samples.sample import StoredSample
 
 MARKS_AT_A_TIME = 5000
@@ -45,25 +45,10 @@ class GoldenForm(Enum):
 def golden_line(form: GoldenForm, row_id: str, sample: StoredSample, scored: ScoredOutcome) -> bytes:
     """A line with its end. Parameters are left out: they are not part of what was asked."""
     if form is GoldenForm.TRAINING:
-        line: Json = {"messages": [*_turns(sample.prompt), _answer_turn(scored)]}
+        line: Json = {"messages": [*turns(sample.prompt), _answer_turn(scored)]}
     else:
-        line = {"id": row_id, **_asked(sample.prompt), "target": _text(scored)}
+        line = {"id": row_id, **asked(sample.prompt), "target": _text(scored)}
     return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def _asked(prompt: Prompt) -> Json:
-    return {"prompt": prompt.text} if prompt.text is not None else {"messages": _turns(prompt)}
-
-
-def _turns(prompt: Prompt) -> list[Json]:
-    if prompt.text is not None:
-        return [{"role": "user", "content": prompt.text}]
-    return [_turn(message) for message in prompt.messages]
-
-
-def _turn(message: ChatMessage) -> Json:
-    turn: Json = {"role": message.role, "content": message.content}
-    return turn | orjson.loads(message.fields_json) if message.fields_json else turn
 
 
 def _answer_turn(scored: ScoredOutcome) -> Json:

@@ -19,7 +19,7 @@ class ColumnType(Enum):
     COUNT = "a whole number"
     NUMBER = "a floating-point number"
     FLAG = "true or false"
-    OBJECT = "an object of JSON, as its provider wrote it"
+    OBJECT = "an object of JSON, as its row or its provider wrote it"
     LOGPROBS = "a JSON array of numbers and nulls"
     SCORES = "a JSON object of metrics; tables have a column for each of them"
 
@@ -37,6 +37,7 @@ EXPORTED_COLUMNS: Final = (
     ExportedColumn("rollout", ColumnType.COUNT),
     ExportedColumn("status"),
     ExportedColumn("prompt"),
+    ExportedColumn("request", ColumnType.OBJECT),
     ExportedColumn("choices", ColumnType.TEXTS),
     ExportedColumn("target"),
     ExportedColumn("prediction"),

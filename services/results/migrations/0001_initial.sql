@@ -513,6 +513,28 @@ CREATE FUNCTION one_line(value text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN translate(value, E'\n\r', '  ');
 
+-- The request of a row in the form of the OpenAI protocol: what is asked, and the row's own parameters. Null for a plain prompt
+-- without parameters. Texts are joined: jsonb takes no NUL character. A field that a message has twice counts as it stands last.
+CREATE FUNCTION row_request(prompt_text text, prompt_messages jsonb, params_json text) RETURNS json
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+    WHEN prompt_messages IS NULL AND params_json = '' THEN NULL
+    ELSE one_line(concat(
+        '{',
+        CASE
+            WHEN prompt_messages IS NULL THEN concat('"prompt":', to_json(coalesce(prompt_text, '')))
+            ELSE concat('"messages":[', (
+                SELECT string_agg(concat(
+                    '{"role":', to_json(turn ->> 0), ',"content":', to_json(turn ->> 1),
+                    CASE WHEN turn ->> 2 IS JSON OBJECT AND turn ->> 2 <> '{}' THEN ',' || substr(turn ->> 2, 2) ELSE '}' END
+                ), ',')
+                FROM jsonb_array_elements(prompt_messages) AS turn
+            ), ']')
+        END,
+        CASE WHEN params_json IS JSON OBJECT AND params_json <> '{}' THEN ',' || substr(params_json, 2) ELSE '}' END
+    ))::json
+END;
+
 -- Whether a text has a part, whatever the case of letters. The collation is Unicode's own, whichever the database has.
 CREATE FUNCTION has_part(value text, part text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -567,7 +589,7 @@ SELECT
     o.run_id, o.sample, o.rollout, o.epoch, o.recorded_at,
     given.is_answered, s.is_chat, t.task, s.doc_id, s.row_id,
     o.status::text AS status,
-    s.prompt, s.choices,
+    s.prompt, row_request(s.prompt_text, s.prompt_messages, s.params_json) AS request, s.choices,
     CASE
         WHEN s.target_choice >= 0 AND s.target_choice < cardinality(s.choices)
             THEN without_prefix(s.choices[s.target_choice + 1], t.target_delimiter)
@@ -605,6 +627,7 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT
         doc_id, row_id, digest, choices, target_choice, target_texts, right_choices, prompt_text IS NULL AS is_chat,
+        prompt_text, prompt_messages, params_json,
         coalesce(prompt_text, CASE jsonb_array_length(prompt_messages)
             -- As below, without a query for each of the rows that nearly all are: it took a quarter of their time.
             WHEN 1 THEN concat(prompt_messages -> 0 ->> 0, ': ', prompt_messages -> 0 ->> 1)
@@ -617,8 +640,9 @@ CROSS JOIN LATERAL (
                 FROM jsonb_array_elements(prompt_messages) AS turn
             )
         END, '') AS prompt,
-        coalesce(octet_length(prompt_text), 0) + coalesce(pg_column_size(prompt_messages), 0)
-            + pg_column_size(choices) + pg_column_size(target_texts) AS bytes
+        -- Messages count twice: as the prompt and in the request.
+        coalesce(octet_length(prompt_text), 0) + 2 * coalesce(pg_column_size(prompt_messages), 0)
+            + octet_length(params_json) + pg_column_size(choices) + pg_column_size(target_texts) AS bytes
     FROM samples
     WHERE sample_set_id = t.set_id AND position = o.sample - t.first_sample
     LIMIT 1

@@ -11,6 +11,7 @@ from proctor.wire.proofs import proved_samples
 from proctor.wire.values import OUTCOME
 from services.results.outcomes.outcome import ListedOutcome, OutcomeBatch, plausible
 from services.results.outcomes.record_logged import LoggedOutcome
+from services.results.samples.row_request import row_request
 from services.results.samples.sample import target_as_text
 from services.results.scoring.score import ScoreValue
 
@@ -76,6 +77,7 @@ def recorded_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:
         digest=sample.digest,
         is_reused=scored.is_reused,
         row_id=sample.row_id,
+        request_json=row_request(sample),
         is_golden=listed.is_golden,
         is_marked_wrong=listed.is_marked_wrong,
     )
@@ -95,8 +97,8 @@ def _with_reasoning_apart(outcome: Outcome) -> Outcome:
 
 
 def brief_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:
-    """A recorded outcome without prompt, choices and target. The caller leaves out the answer's texts."""
+    """A recorded outcome without what was asked and its target. The caller leaves out the answer's texts."""
     recorded = recorded_to_proto(listed)
-    for name in ("prompt", "choices", "target"):
+    for name in ("prompt", "request_json", "choices", "target"):
         recorded.ClearField(name)
     return recorded

@@ -93,7 +93,10 @@ WHERE s.sample_set_id = :sample_set_id
 -- name: weigh_samples: Return the approximate bytes of listed samples
 SELECT
     position,
-    octet_length(coalesce(prompt_text, prompt_messages::text, ''))
+    -- Messages and parameters are listed as a request too.
+    octet_length(coalesce(prompt_text, ''))
+        + 2 * coalesce(octet_length(prompt_messages::text), 0)
+        + octet_length(params_json)
         + octet_length(array_to_string(choices, ''))
         + octet_length(array_to_string(target_texts, '')) AS bytes
 FROM samples

@@ -19,7 +19,7 @@ from services.gateway.api.dataset_runs.schemas import (
     throughput,
 )
 from services.gateway.api.runs.job import ran_seconds
-from services.gateway.http.presentation import present
+from services.gateway.http.presentation import json_value, present
 
 
 def dataset_run_results(
@@ -66,6 +66,7 @@ def _row_result(recorded: outcome_pb2.RecordedOutcome, run: run_pb2.Run) -> RowR
         **answer_fields(recorded, run.order),
         custom_id=recorded.row_id or str(recorded.doc_id),
         row=recorded.doc_id,
+        request=json_value(recorded.request_json),
         response=RowResponse(body=_body(answer, recorded, run)) if answer else None,
     )
 

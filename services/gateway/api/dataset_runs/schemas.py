@@ -142,6 +142,9 @@ class RowResponse(BaseModel):
 
 class RowResult(AnswerShown):
     custom_id: str = Field(description='"custom_id" or "id" of the row; else its number')
+    request: JsonValue = Field(
+        description="Its messages and its own parameters, which override the run's; null for a plain prompt"
+    )
     response: RowResponse | None = Field(description="Null for a failure")
     row: int = Field(description="From 0")
     prompt: str

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 
 from proctor.v1 import outcome_pb2, run_pb2, summary_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.values.names.model_name import name_of
 from proctor.values.scoring import with_choice_instruction
 from proctor.values.usage import TokenUsage
 from services.gateway.api.dataset_runs.rows import answer_fields, given_answer
 from services.gateway.api.dataset_runs.schemas import AnswerShown
-from services.gateway.http.presentation import present
+from services.gateway.api.runs.repeat import params_of
+from services.gateway.http.presentation import json_value, present
+from services.gateway.pages import text
 from services.gateway.pages.addresses import FilteredPage
 from services.gateway.pages.answers.filters import FAILURES, SORTS
 from services.gateway.pages.rows.answer_marks import mark_of, outcome_badge, silence
@@ -95,12 +98,14 @@ class AnswerRow(AnswerShown):
 class AnswersView(FilteredPage):
     """A page of answers, and the one shown in full; it is the first where `is_asked` is false.
 
-    `fault` is the sentence about a filter that the run refuses.
+    `fault` is the sentence about a filter that the run refuses. `request` is that of the shown answer, as JSON,
+    and "" where the answer has no more than texts; so is `response`.
     """
 
     run: RunRow
     rows: Sequence[AnswerRow]
     chosen: AnswerRow | None
+    request: str
     is_asked: bool
     following: str
     searched: int
@@ -110,6 +115,14 @@ class AnswersView(FilteredPage):
     failed: int
     unparsed: int
     fault: str
+
+    @property
+    def response(self) -> str:
+        document = self.chosen.body_json if self.chosen else ""
+        try:
+            return text.json_lines(json_value(document)) if document else ""
+        except ValueError:
+            return document
 
     @property
     def address(self) -> str:
@@ -182,11 +195,13 @@ def answers_view(
     metrics_of = {task.task: [figure.metric for figure in task.metrics] for task in summary.tasks}
     rows = [_row(recorded, run, metrics_of.get(recorded.task, ())) for recorded in page.outcomes]
     chosen = next((row for row in rows if row.key == filters.get("row")), None)
+    shown = chosen or (rows[0] if rows and opens_first and not filters.get("row") else None)
     return AnswersView(
         path=f"/runs/{run.run_id}/results",
         run=run_row(run),
         rows=rows,
-        chosen=chosen or (rows[0] if rows and opens_first and not filters.get("row") else None),
+        chosen=shown,
+        request=_request(page.outcomes[rows.index(shown)], run) if shown else "",
         is_asked=chosen is not None,
         following=page.next_page_token,
         searched=page.searched_samples,
@@ -233,6 +248,14 @@ def _sent_prompt(recorded: outcome_pb2.RecordedOutcome, run: run_pb2.Run) -> str
     if not recorded.choices or run.scoring_method not in _IN_WORDS:
         return recorded.prompt
     return with_choice_instruction(recorded.prompt, recorded.choices)
+
+
+def _request(recorded: outcome_pb2.RecordedOutcome, run: run_pb2.Run) -> str:
+    """The request of a row, as JSON, with the model and the parameters of its run; "" for a plain prompt."""
+    own = json_value(recorded.request_json)
+    if not isinstance(own, dict):
+        return ""
+    return text.json_lines({"model": name_of(run.order.model), **params_of(run.order), **own})
 
 
 def _choices(texts: Sequence[str], answer: outcome_pb2.Answer) -> list[ChoiceRow]:

@@ -1,6 +1,5 @@
 """Views of data sets for their templates."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +9,7 @@ from urllib.parse import urlencode
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from services.gateway.api.datasets.routes import DatasetListed, DatasetRowShown, dataset_row
 from services.gateway.pages.rows.runs import NewestRuns, RunRow
+from services.gateway.pages.text import json_lines
 
 # Parts of a body that are shown as what they are; the rest is shown as JSON.
 _SHOWN = ("messages", "prompt")
@@ -85,7 +85,7 @@ class PreviewRow(DatasetRowShown):
     def rest(self) -> str:
         """The other fields of the request, as JSON."""
         rest = {name: value for name, value in self._fields.items() if name not in _SHOWN}
-        return _json(rest) if rest else ""
+        return json_lines(rest) if rest else ""
 
     @property
     def _fields(self) -> Mapping[str, Any]:
@@ -127,9 +127,9 @@ class DatasetRunsView:
 
 def _turn(message: object) -> Turn:
     if not isinstance(message, dict):
-        return Turn("message", _json(message))
+        return Turn("message", json_lines(message))
     others = {name: value for name, value in message.items() if name not in {"role", "content"}}
-    parts = [_text(message.get("content")), _json(others) if others else ""]
+    parts = [_text(message.get("content")), json_lines(others) if others else ""]
     return Turn(str(message.get("role", "message")), "\n".join(part for part in parts if part))
 
 
@@ -139,7 +139,7 @@ def _text(content: object) -> str:
         return ""
     if isinstance(content, list):
         return "\n".join(_part(part) for part in content)
-    return content if isinstance(content, str) else _json(content)
+    return content if isinstance(content, str) else json_lines(content)
 
 
 def _part(part: object) -> str:
@@ -147,8 +147,4 @@ def _part(part: object) -> str:
         case {"type": "text", "text": str(text)} | str(text):
             return text
         case _:
-            return _json(part)
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=1)
+            return json_lines(part)

@@ -27,6 +27,7 @@ from services.results.outcomes.outcome import BEFORE_ALL
 from services.results.postgres import QUERIES, SCHEMA
 from services.results.runs.postgres import PostgresRunRecords
 from services.results.runs.run_plan import RunFacts, RunPlan
+from services.results.samples.row_request import row_request
 from services.results.samples.sample import StoredSample
 from services.results.scoring.score import ScoringTarget
 from tests.fakes.eventually import eventually
@@ -118,6 +119,15 @@ async def test_every_field_of_a_row_is_there_in_order(harness: ResultsHarness) -
         ("rollout", 0),
         ("status", "scored"),
         ("prompt", 'system: Be brief.\n\nuser: a "b"'),
+        (
+            "request",
+            {
+                "messages": [
+                    {"role": "system", "content": "Be brief."},
+                    {"role": "user", "content": 'a "b"', "name": "ann"},
+                ]
+            },
+        ),
         ("choices", []),
         ("target", "yes | aye"),
         ("prediction", ""),
@@ -152,6 +162,20 @@ async def test_turns_of_a_chat_are_written_one_after_another_however_many(harnes
     assert [record["prompt"] for record in await records_of(harness, plan)] == expected
 
 
+async def test_requests_are_those_that_lists_show(harness: ResultsHarness) -> None:
+    """Both make them: Postgres for files, Python for lists."""
+    parts = '{"content": [{"type": "text", "text": "a\\u0000 b"}]}'
+    chats = [(ChatMessage("user", text), ChatMessage("user", text, parts)) for text in NASTY_TEXTS]
+    params = ("", '{"n":2,"stop":["\\n"]}', "{}")
+    prompts = [*(Prompt(None, chat) for chat in chats), *(Prompt("?") for _ in params)]
+    own = [*(params[at % 3] for at in range(len(chats))), *params]
+    samples = [replace(asked(at, prompt), params_json=own[at]) for at, prompt in enumerate(prompts)]
+    plan = await ran(harness, samples, [outcome(at, Answer("x")) for at in range(len(samples))])
+    shown = [json.loads(row_request(sample) or "null") for sample in samples]
+    assert [record["request"] for record in await records_of(harness, plan)] == shown
+    assert shown[-3:] == [None, {"prompt": "?", "n": 2, "stop": ["\n"]}, {"prompt": "?"}]
+
+
 async def test_texts_come_back_as_they_were_in_every_form(harness: ResultsHarness) -> None:
     samples, outcomes = [], []
     for at, text in enumerate(NASTY_TEXTS):
@@ -177,7 +201,8 @@ async def test_texts_come_back_as_they_were_in_every_form(harness: ResultsHarnes
         assert row == {name: cell(value) for name, value in record.items() if name != "scores"}
     parquet = pq.read_table(io.BytesIO(await file_of(harness, plan, "PARQUET"))).to_pylist()
     for row, record in zip(parquet, records, strict=True):
-        assert row == {**record, "scores": "{}", "body": None}
+        request = json.loads(row.pop("request") or "null")
+        assert {**row, "request": request} == {**record, "scores": "{}", "body": None}
     document = json.loads(await file_of(harness, plan, "JSON"))
     assert document["outcomes"] == records
     assert document["run"]["dataset_name"] == FACTS.dataset_name

@@ -11,7 +11,7 @@ from services.results.runs.run_plan import RunRecord
 from tests.fakes.results.exported_texts import NASTY_TEXTS
 from tests.fakes.results.recorded_run import plan_of
 
-JSON_FIELDS = ("choice_logprobs", "body")
+JSON_FIELDS = ("request", "choice_logprobs", "body")
 VALUES: tuple[object, ...] = (
     *NASTY_TEXTS,
     " ",
