@@ -489,9 +489,9 @@ class PreviewUploadRequest(_message.Message):
     format: Global___DatasetFormat.ValueType
     """Format before compression."""
     beginning: _builtins.bytes
-    """How the file begins, at most 1 MiB."""
+    """How the file begins, at most 2 MiB."""
     is_whole: _builtins.bool
-    """Whether `beginning` is all of the file; its last line is left out otherwise."""
+    """Whether `beginning` is all of the file; its last line is left out otherwise. A Parquet file has a preview only as a whole."""
     @_builtins.property
     def mapping(self) -> Global___ColumnMapping:
         """Mapping to apply; unset: the usual fields, or the mapping that is proposed."""
@@ -562,6 +562,249 @@ class PreviewUploadResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PreviewUploadResponse: _TypeAlias = PreviewUploadResponse  # noqa: Y015
+
+@_typing.final
+class SavedMapping(_message.Message):
+    """A mapping that was saved, to be chosen for further files."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    MAPPING_FIELD_NUMBER: _builtins.int
+    USER_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
+    SAVED_AT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """1 to 100 characters; unique in its project."""
+    user: _builtins.str
+    """User who saved it."""
+    project_id: _builtins.int
+    """Project that it belongs to; 0 means none."""
+    @_builtins.property
+    def mapping(self) -> Global___ColumnMapping:
+        """The mapping."""
+
+    @_builtins.property
+    def saved_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was saved last."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        mapping: Global___ColumnMapping | None = ...,
+        user: _builtins.str = ...,
+        project_id: _builtins.int = ...,
+        saved_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["mapping", b"mapping", "saved_at", b"saved_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["mapping", b"mapping", "name", b"name", "project_id", b"project_id", "saved_at", b"saved_at", "user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SavedMapping: _TypeAlias = SavedMapping  # noqa: Y015
+
+@_typing.final
+class SaveMappingRequest(_message.Message):
+    """Request of SaveMapping."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    MAPPING_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """1 to 100 characters."""
+    project_id: _builtins.int
+    """Project that it belongs to; 0 means none."""
+    @_builtins.property
+    def mapping(self) -> Global___ColumnMapping:
+        """The mapping."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        mapping: Global___ColumnMapping | None = ...,
+        project_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["mapping", b"mapping"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["mapping", b"mapping", "name", b"name", "project_id", b"project_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SaveMappingRequest: _TypeAlias = SaveMappingRequest  # noqa: Y015
+
+@_typing.final
+class SaveMappingResponse(_message.Message):
+    """Response of SaveMapping."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SAVED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def saved(self) -> Global___SavedMapping:
+        """As it is saved."""
+
+    def __init__(
+        self,
+        *,
+        saved: Global___SavedMapping | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["saved", b"saved"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["saved", b"saved"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SaveMappingResponse: _TypeAlias = SaveMappingResponse  # noqa: Y015
+
+@_typing.final
+class GetMappingRequest(_message.Message):
+    """Request of GetMapping."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name."""
+    project_id: _builtins.int
+    """Its project; 0 means none."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        project_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "project_id", b"project_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMappingRequest: _TypeAlias = GetMappingRequest  # noqa: Y015
+
+@_typing.final
+class GetMappingResponse(_message.Message):
+    """Response of GetMapping."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SAVED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def saved(self) -> Global___SavedMapping:
+        """The mapping."""
+
+    def __init__(
+        self,
+        *,
+        saved: Global___SavedMapping | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["saved", b"saved"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["saved", b"saved"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMappingResponse: _TypeAlias = GetMappingResponse  # noqa: Y015
+
+@_typing.final
+class ListMappingsRequest(_message.Message):
+    """Request of ListMappings."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
+    user: _builtins.str
+    """Only this user's; empty means those of every user."""
+    project_id: _builtins.int
+    """Only those of this project; unset means all that the caller may read."""
+    def __init__(
+        self,
+        *,
+        user: _builtins.str = ...,
+        project_id: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "project_id", b"project_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "project_id", b"project_id", "user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__project_id: _TypeAlias = _typing.Literal["project_id"]  # noqa: Y015
+    _WhichOneofArgType__project_id: _TypeAlias = _typing.Literal["_project_id", b"_project_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__project_id) -> _WhichOneofReturnType__project_id | None: ...
+
+Global___ListMappingsRequest: _TypeAlias = ListMappingsRequest  # noqa: Y015
+
+@_typing.final
+class ListMappingsResponse(_message.Message):
+    """Response of ListMappings."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MAPPINGS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def mappings(self) -> _containers.RepeatedCompositeFieldContainer[Global___SavedMapping]:
+        """The latest first, at most 500."""
+
+    def __init__(
+        self,
+        *,
+        mappings: _abc.Iterable[Global___SavedMapping] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["mappings", b"mappings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMappingsResponse: _TypeAlias = ListMappingsResponse  # noqa: Y015
+
+@_typing.final
+class DeleteMappingRequest(_message.Message):
+    """Request of DeleteMapping."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name."""
+    project_id: _builtins.int
+    """Its project; 0 means none."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        project_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "project_id", b"project_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteMappingRequest: _TypeAlias = DeleteMappingRequest  # noqa: Y015
+
+@_typing.final
+class DeleteMappingResponse(_message.Message):
+    """Response of DeleteMapping."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteMappingResponse: _TypeAlias = DeleteMappingResponse  # noqa: Y015
 
 @_typing.final
 class PreviewDatasetRequest(_message.Message):

@@ -60,6 +60,26 @@ class DatasetServiceStub:
                 request_serializer=proctor_dot_v1_dot_dataset__service__pb2.PreviewUploadRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_dataset__service__pb2.PreviewUploadResponse.FromString,
                 _registered_method=True)
+        self.SaveMapping = channel.unary_unary(
+                '/proctor.v1.DatasetService/SaveMapping',
+                request_serializer=proctor_dot_v1_dot_dataset__service__pb2.SaveMappingRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_dataset__service__pb2.SaveMappingResponse.FromString,
+                _registered_method=True)
+        self.GetMapping = channel.unary_unary(
+                '/proctor.v1.DatasetService/GetMapping',
+                request_serializer=proctor_dot_v1_dot_dataset__service__pb2.GetMappingRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_dataset__service__pb2.GetMappingResponse.FromString,
+                _registered_method=True)
+        self.ListMappings = channel.unary_unary(
+                '/proctor.v1.DatasetService/ListMappings',
+                request_serializer=proctor_dot_v1_dot_dataset__service__pb2.ListMappingsRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_dataset__service__pb2.ListMappingsResponse.FromString,
+                _registered_method=True)
+        self.DeleteMapping = channel.unary_unary(
+                '/proctor.v1.DatasetService/DeleteMapping',
+                request_serializer=proctor_dot_v1_dot_dataset__service__pb2.DeleteMappingRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_dataset__service__pb2.DeleteMappingResponse.FromString,
+                _registered_method=True)
         self.DeleteDataset = channel.unary_unary(
                 '/proctor.v1.DatasetService/DeleteDataset',
                 request_serializer=proctor_dot_v1_dot_dataset__service__pb2.DeleteDatasetRequest.SerializeToString,
@@ -107,6 +127,34 @@ class DatasetServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SaveMapping(self, request, context):
+        """Saves a mapping under a name, in place of the caller's own of that name. Fails where the name is another user's.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetMapping(self, request, context):
+        """Returns one saved mapping.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListMappings(self, request, context):
+        """Lists saved mappings, the latest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteMapping(self, request, context):
+        """Deletes a saved mapping. Data sets that were mapped by it stay.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteDataset(self, request, context):
         """Deletes a data set, and its content unless another data set or a file has the same content. Fails while a run uses it.
         """
@@ -141,6 +189,26 @@ def add_DatasetServiceServicer_to_server(servicer, server):
                     servicer.PreviewUpload,
                     request_deserializer=proctor_dot_v1_dot_dataset__service__pb2.PreviewUploadRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_dataset__service__pb2.PreviewUploadResponse.SerializeToString,
+            ),
+            'SaveMapping': grpc.unary_unary_rpc_method_handler(
+                    servicer.SaveMapping,
+                    request_deserializer=proctor_dot_v1_dot_dataset__service__pb2.SaveMappingRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_dataset__service__pb2.SaveMappingResponse.SerializeToString,
+            ),
+            'GetMapping': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMapping,
+                    request_deserializer=proctor_dot_v1_dot_dataset__service__pb2.GetMappingRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_dataset__service__pb2.GetMappingResponse.SerializeToString,
+            ),
+            'ListMappings': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMappings,
+                    request_deserializer=proctor_dot_v1_dot_dataset__service__pb2.ListMappingsRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_dataset__service__pb2.ListMappingsResponse.SerializeToString,
+            ),
+            'DeleteMapping': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteMapping,
+                    request_deserializer=proctor_dot_v1_dot_dataset__service__pb2.DeleteMappingRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_dataset__service__pb2.DeleteMappingResponse.SerializeToString,
             ),
             'DeleteDataset': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteDataset,
@@ -284,6 +352,114 @@ class DatasetService:
             '/proctor.v1.DatasetService/PreviewUpload',
             proctor_dot_v1_dot_dataset__service__pb2.PreviewUploadRequest.SerializeToString,
             proctor_dot_v1_dot_dataset__service__pb2.PreviewUploadResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SaveMapping(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.DatasetService/SaveMapping',
+            proctor_dot_v1_dot_dataset__service__pb2.SaveMappingRequest.SerializeToString,
+            proctor_dot_v1_dot_dataset__service__pb2.SaveMappingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetMapping(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.DatasetService/GetMapping',
+            proctor_dot_v1_dot_dataset__service__pb2.GetMappingRequest.SerializeToString,
+            proctor_dot_v1_dot_dataset__service__pb2.GetMappingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMappings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.DatasetService/ListMappings',
+            proctor_dot_v1_dot_dataset__service__pb2.ListMappingsRequest.SerializeToString,
+            proctor_dot_v1_dot_dataset__service__pb2.ListMappingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteMapping(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.DatasetService/DeleteMapping',
+            proctor_dot_v1_dot_dataset__service__pb2.DeleteMappingRequest.SerializeToString,
+            proctor_dot_v1_dot_dataset__service__pb2.DeleteMappingResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -45,6 +45,14 @@ class DatasetServiceStub:
     """Returns the first rows of a file as its upload would store them, and stores nothing. Columns with names of their own
     need a mapping: one is proposed by the usual names.
     """
+    SaveMapping: _grpc.UnaryUnaryMultiCallable[_dataset_service_pb2.SaveMappingRequest, _dataset_service_pb2.SaveMappingResponse]
+    """Saves a mapping under a name, in place of the caller's own of that name. Fails where the name is another user's."""
+    GetMapping: _grpc.UnaryUnaryMultiCallable[_dataset_service_pb2.GetMappingRequest, _dataset_service_pb2.GetMappingResponse]
+    """Returns one saved mapping."""
+    ListMappings: _grpc.UnaryUnaryMultiCallable[_dataset_service_pb2.ListMappingsRequest, _dataset_service_pb2.ListMappingsResponse]
+    """Lists saved mappings, the latest first."""
+    DeleteMapping: _grpc.UnaryUnaryMultiCallable[_dataset_service_pb2.DeleteMappingRequest, _dataset_service_pb2.DeleteMappingResponse]
+    """Deletes a saved mapping. Data sets that were mapped by it stay."""
     DeleteDataset: _grpc.UnaryUnaryMultiCallable[_dataset_service_pb2.DeleteDatasetRequest, _dataset_service_pb2.DeleteDatasetResponse]
     """Deletes a data set, and its content unless another data set or a file has the same content. Fails while a run uses it."""
 
@@ -65,6 +73,14 @@ class DatasetServiceAsyncStub(DatasetServiceStub):
     """Returns the first rows of a file as its upload would store them, and stores nothing. Columns with names of their own
     need a mapping: one is proposed by the usual names.
     """
+    SaveMapping: _aio.UnaryUnaryMultiCallable[_dataset_service_pb2.SaveMappingRequest, _dataset_service_pb2.SaveMappingResponse]  # type: ignore[assignment]
+    """Saves a mapping under a name, in place of the caller's own of that name. Fails where the name is another user's."""
+    GetMapping: _aio.UnaryUnaryMultiCallable[_dataset_service_pb2.GetMappingRequest, _dataset_service_pb2.GetMappingResponse]  # type: ignore[assignment]
+    """Returns one saved mapping."""
+    ListMappings: _aio.UnaryUnaryMultiCallable[_dataset_service_pb2.ListMappingsRequest, _dataset_service_pb2.ListMappingsResponse]  # type: ignore[assignment]
+    """Lists saved mappings, the latest first."""
+    DeleteMapping: _aio.UnaryUnaryMultiCallable[_dataset_service_pb2.DeleteMappingRequest, _dataset_service_pb2.DeleteMappingResponse]  # type: ignore[assignment]
+    """Deletes a saved mapping. Data sets that were mapped by it stay."""
     DeleteDataset: _aio.UnaryUnaryMultiCallable[_dataset_service_pb2.DeleteDatasetRequest, _dataset_service_pb2.DeleteDatasetResponse]  # type: ignore[assignment]
     """Deletes a data set, and its content unless another data set or a file has the same content. Fails while a run uses it."""
 
@@ -112,6 +128,38 @@ class DatasetServiceServicer(metaclass=_abc_1.ABCMeta):
         """Returns the first rows of a file as its upload would store them, and stores nothing. Columns with names of their own
         need a mapping: one is proposed by the usual names.
         """
+
+    @_abc_1.abstractmethod
+    def SaveMapping(
+        self,
+        request: _dataset_service_pb2.SaveMappingRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_dataset_service_pb2.SaveMappingResponse, _abc.Awaitable[_dataset_service_pb2.SaveMappingResponse]]:
+        """Saves a mapping under a name, in place of the caller's own of that name. Fails where the name is another user's."""
+
+    @_abc_1.abstractmethod
+    def GetMapping(
+        self,
+        request: _dataset_service_pb2.GetMappingRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_dataset_service_pb2.GetMappingResponse, _abc.Awaitable[_dataset_service_pb2.GetMappingResponse]]:
+        """Returns one saved mapping."""
+
+    @_abc_1.abstractmethod
+    def ListMappings(
+        self,
+        request: _dataset_service_pb2.ListMappingsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_dataset_service_pb2.ListMappingsResponse, _abc.Awaitable[_dataset_service_pb2.ListMappingsResponse]]:
+        """Lists saved mappings, the latest first."""
+
+    @_abc_1.abstractmethod
+    def DeleteMapping(
+        self,
+        request: _dataset_service_pb2.DeleteMappingRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_dataset_service_pb2.DeleteMappingResponse, _abc.Awaitable[_dataset_service_pb2.DeleteMappingResponse]]:
+        """Deletes a saved mapping. Data sets that were mapped by it stay."""
 
     @_abc_1.abstractmethod
     def DeleteDataset(

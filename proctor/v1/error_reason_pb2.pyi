@@ -222,6 +222,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """NOT_FOUND. {"target_id": "…"}: the caller has no such target of notices."""
     ERROR_REASON_TOO_MANY_NOTICE_TARGETS: _ErrorReason.ValueType  # 98
     """FAILED_PRECONDITION. {"limit": "20"}: the caller has as many targets of notices as one may have."""
+    ERROR_REASON_MAPPING_NOT_FOUND: _ErrorReason.ValueType  # 99
+    """NOT_FOUND. {"name": "quiz"}: no such saved mapping."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment names the status codes, if calls fail with it, and example metadata."""
@@ -426,4 +428,6 @@ ERROR_REASON_NOTICE_TARGET_NOT_FOUND: ErrorReason.ValueType  # 97
 """NOT_FOUND. {"target_id": "…"}: the caller has no such target of notices."""
 ERROR_REASON_TOO_MANY_NOTICE_TARGETS: ErrorReason.ValueType  # 98
 """FAILED_PRECONDITION. {"limit": "20"}: the caller has as many targets of notices as one may have."""
+ERROR_REASON_MAPPING_NOT_FOUND: ErrorReason.ValueType  # 99
+"""NOT_FOUND. {"name": "quiz"}: no such saved mapping."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -951,9 +951,31 @@ class ListModelsResponse(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class PricesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> _run_pb2.ModelPrice: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _run_pb2.ModelPrice | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     MODELS_FIELD_NUMBER: _builtins.int
     SOURCES_FIELD_NUMBER: _builtins.int
     ALIASES_FIELD_NUMBER: _builtins.int
+    PRICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def models(self) -> _containers.RepeatedCompositeFieldContainer[_model_pb2.ModelInfo]:
         """Ordered by name. A pool that serves any model of a provider lists those that the provider reports."""
@@ -966,16 +988,21 @@ class ListModelsResponse(_message.Message):
     def aliases(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Alias to "provider/name", from the pools file, for the providers that are listed."""
 
+    @_builtins.property
+    def prices(self) -> _containers.MessageMap[_builtins.str, _run_pb2.ModelPrice]:
+        """"provider/name" to the price of its tokens; a model without a known price is left out."""
+
     def __init__(
         self,
         *,
         models: _abc.Iterable[_model_pb2.ModelInfo] | None = ...,
         sources: _abc.Iterable[Global___ModelSource] | None = ...,
         aliases: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        prices: _abc.Mapping[_builtins.str, _run_pb2.ModelPrice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aliases", b"aliases", "models", b"models", "sources", b"sources"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aliases", b"aliases", "models", b"models", "prices", b"prices", "sources", b"sources"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

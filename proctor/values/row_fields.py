@@ -25,6 +25,8 @@ MAX_CONTEXT_TOKENS = 128 * 1024
 MAX_FIELD_BYTES = 256 * 1024
 # The name of an uploaded file; most file systems take no longer one.
 MAX_UPLOAD_NAME_CHARACTERS = 255
+# How much of a file is sent for its preview: a Parquet file has one only as a whole.
+MAX_PREVIEWED_UPLOAD_BYTES = 2 * 1024 * 1024
 # The id of a row; an exported test file can be uploaded again.
 MAX_ROW_ID_CHARACTERS = 512
 _MAX_ITEMS = 4096

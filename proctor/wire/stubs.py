@@ -47,6 +47,7 @@ SENT_ONCE = (
     "proctor.v1.RequestCountService/CountRequest",
     "proctor.v1.SuiteService/DeleteSuite",
     "proctor.v1.DatasetService/DeleteDataset",
+    "proctor.v1.DatasetService/DeleteMapping",
     "proctor.v1.FileService/DeleteFile",
     "proctor.v1.BatchService/CancelBatch",
     # gRPC aborts the process when it retries a client stream during a write.

@@ -80,6 +80,21 @@ CREATE INDEX batches_to_finalize ON batches USING btree (run_id) WHERE ((finaliz
 ALTER TABLE batches ENABLE ROW LEVEL SECURITY;
 CREATE POLICY of_projects ON batches USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));
 
+CREATE TABLE column_mappings (
+    project_id bigint NOT NULL,
+    name text NOT NULL,
+    username text NOT NULL,
+    saved_at timestamp with time zone NOT NULL,
+    prompt text NOT NULL,
+    target text NOT NULL,
+    id text NOT NULL,
+    CONSTRAINT column_mappings_pkey PRIMARY KEY (project_id, name)
+);
+ALTER TABLE ONLY column_mappings FORCE ROW LEVEL SECURITY;
+CREATE INDEX column_mappings_newest ON column_mappings USING btree (saved_at DESC);
+ALTER TABLE column_mappings ENABLE ROW LEVEL SECURITY;
+CREATE POLICY of_projects ON column_mappings USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));
+
 CREATE TABLE dataset_contents (
     digest text NOT NULL,
     format text NOT NULL,

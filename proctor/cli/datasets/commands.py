@@ -8,11 +8,9 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.text import Text
 
+from proctor.cli.datasets.mappings import delete_mapping, list_mappings, save_mapping
 from proctor.cli.datasets.preview import (
-    IdOption,
-    PromptOption,
-    TargetOption,
-    mapping_of,
+    MappingOptions,
     preview_file,
     print_preview,
 )
@@ -35,6 +33,10 @@ DatasetIdArgument = Annotated[
 ]
 
 
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="JSONL, CSV, TSV or Parquet; gzip and zstd too.")
+]
+
 # `ds_` and 32 digits: an id that is folded cannot be copied.
 _ID_WIDTH = 35
 
@@ -47,9 +49,7 @@ async def datasets(session: Session) -> None:
 async def upload(
     session: Session,
     *,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="JSONL, CSV, TSV or Parquet; gzip and zstd too.")
-    ],
+    file: FileArgument,
     name: Annotated[str, typer.Option(help="Name of the data set; default: that of the file.")] = "",
     form: Annotated[
         str,
@@ -59,9 +59,7 @@ async def upload(
             help="jsonl, csv, tsv or parquet; default: by the file's name and content.",
         ),
     ] = "",
-    prompt: PromptOption = "",
-    target: TargetOption = "",
-    row_id: IdOption = "",
+    columns: MappingOptions,
     project: StorageProject = 0,
 ) -> ExitCode:
     """Upload a file of prompts. Every faulty line is reported, and nothing of a refused file is stored.
@@ -69,7 +67,7 @@ async def upload(
     Columns with names of their own are mapped: --prompt '{{question}}' --target answer.
     """
     chosen = option_value(dataset_pb2.DatasetFormat, form, "--format")
-    mapping = mapping_of(prompt, target, row_id)
+    mapping = await columns.read(session.client, project)
     local = LocalFile(file, name or file.name, chosen, project_id=project, mapping=mapping)
     uploaded = await upload_file(session.client, local, session.terminal.err)
     if not uploaded.HasField("dataset"):
@@ -86,16 +84,16 @@ async def upload(
 async def preview(
     session: Session,
     *,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSONL, CSV or TSV; gzip and zstd too.")],
-    prompt: PromptOption = "",
-    target: TargetOption = "",
-    row_id: IdOption = "",
+    file: FileArgument,
+    columns: MappingOptions,
+    project: StorageProject = 0,
 ) -> ExitCode:
     """Show the first five rows of a file as an upload would store them, and a mapping of its columns.
 
     Nothing is stored.
     """
-    shown = await preview_file(session.client, file, mapping_of(prompt, target, row_id))
+    mapping = await columns.read(session.client, project)
+    shown = await preview_file(session.client, file, mapping)
     session.terminal.show(shown, lambda console, each: print_preview(console, file, each))
     return ExitCode.REFUSED if shown.faults else ExitCode.OK
 
@@ -148,7 +146,16 @@ async def delete(session: Session, *, dataset_id: DatasetIdArgument) -> None:
 
 def datasets_group() -> typer.Typer:
     return command_group(
-        {"upload": upload, "preview": preview, "show": show, "delete": delete, "list": list_datasets},
+        {
+            "upload": upload,
+            "preview": preview,
+            "show": show,
+            "delete": delete,
+            "list": list_datasets,
+            "mappings": list_mappings,
+            "save-mapping": save_mapping,
+            "delete-mapping": delete_mapping,
+        },
         datasets,
     )
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +16,9 @@ from proctor.cli.render.terminal import say
 from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.values.row_fields import MAX_PREVIEWED_UPLOAD_BYTES
 from proctor.values.uploads.column_mapping import ColumnMapping
 
-_BEGINNING_BYTES = 256 * 1024
 PromptOption = Annotated[
     str, typer.Option("--prompt", metavar="TEXT", help="Prompt over columns: '{{context}} {{question}}'.")
 ]
@@ -25,11 +26,34 @@ TargetOption = Annotated[str, typer.Option("--target", metavar="COLUMN", help="C
 IdOption = Annotated[str, typer.Option("--id", metavar="COLUMN", help="Column with the id of a row.")]
 
 
-def mapping_of(prompt: str, target: str, row_id: str) -> ColumnMapping | None:
-    """None where none of it is given. Raises `Refused` where only a prompt is missing."""
-    if not prompt and (target or row_id):
-        raise Refused("--target and --id need --prompt: write it over columns, as --prompt '{{question}}'.")
-    return ColumnMapping(prompt, target, row_id) if prompt else None
+SavedOption = Annotated[
+    str,
+    typer.Option("--mapping", metavar="NAME", help="A saved mapping; the options above replace its parts."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class MappingOptions:
+    """How columns are mapped."""
+
+    prompt: PromptOption = ""
+    target: TargetOption = ""
+    row_id: IdOption = ""
+    mapping: SavedOption = ""
+
+    async def read(self, client: ProctorClient, project_id: int) -> ColumnMapping | None:
+        """None where none of it is given. Raises `Refused` where only a prompt is missing."""
+        saved = dataset_pb2.ColumnMapping()
+        if self.mapping:
+            request = dataset_pb2.GetMappingRequest(name=self.mapping, project_id=project_id)
+            saved = (await client.datasets.GetMapping(request)).saved.mapping
+        prompt = self.prompt or saved.prompt
+        if not prompt and (self.target or self.row_id):
+            sentence = "--target and --id need --prompt: write it over columns, as --prompt '{{question}}'."
+            raise Refused(sentence)
+        if not prompt:
+            return None
+        return ColumnMapping(prompt, self.target or saved.target, self.row_id or saved.id)
 
 
 async def preview_file(
@@ -37,7 +61,9 @@ async def preview_file(
 ) -> dataset_pb2.PreviewUploadResponse:
     first = await asyncio.to_thread(_beginning, file)
     request = dataset_pb2.PreviewUploadRequest(
-        name=file.name, beginning=first[:_BEGINNING_BYTES], is_whole=len(first) <= _BEGINNING_BYTES
+        name=file.name,
+        beginning=first[:MAX_PREVIEWED_UPLOAD_BYTES],
+        is_whole=len(first) <= MAX_PREVIEWED_UPLOAD_BYTES,
     )
     if mapping:
         request.mapping.CopyFrom(
@@ -50,7 +76,7 @@ def _beginning(file: Path) -> bytes:
     """A byte more than is sent, which tells whether it is all."""
     try:
         with file.open("rb") as content:
-            return content.read(_BEGINNING_BYTES + 1)
+            return content.read(MAX_PREVIEWED_UPLOAD_BYTES + 1)
     except OSError as error:
         raise Refused(f"{file} cannot be read: {error.strerror or error}.", "CANNOT_READ") from error
 

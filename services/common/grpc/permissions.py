@@ -95,6 +95,10 @@ METHODS: Mapping[str, Permission] = {
     "PreviewDataset": _READ,
     # It shows the caller's own bytes, and stores nothing.
     "PreviewUpload": _READ,
+    "SaveMapping": _OWNER,
+    "GetMapping": _READ,
+    "ListMappings": _READ,
+    "DeleteMapping": _OWNER,
     "DeleteDataset": _OWNER,
     "UploadFile": _CHANGE,
     "GetFile": _READ,

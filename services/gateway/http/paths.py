@@ -22,6 +22,7 @@ ADMIN = "/admin"
 DATASETS = f"{ADMIN}/datasets"
 UPLOADS = f"{DATASETS}/upload"
 UPLOAD_PREVIEWS = f"{UPLOADS}/preview"
+MAPPINGS = f"{DATASETS}/mappings"
 # Pages whose forms upload.
 DATASETS_PAGE = "/datasets"
 SUITE_PAGES = ("/suites", "/suites/check")

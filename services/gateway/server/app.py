@@ -32,6 +32,7 @@ from services.gateway.api.access import keys, notices, projects
 from services.gateway.api.comparisons import gates, sizes
 from services.gateway.api.comparisons import routes as comparisons
 from services.gateway.api.dataset_runs import routes as dataset_runs
+from services.gateway.api.datasets import mappings
 from services.gateway.api.datasets import routes as datasets
 from services.gateway.api.files import routes as files
 from services.gateway.api.judging import annotations, panels
@@ -89,6 +90,7 @@ _ROUTERS = (
     notices.router,
     suites.router,
     models.router,
+    mappings.router,
     datasets.router,
     # Before the runs, whose ids match any word.
     answers.router,

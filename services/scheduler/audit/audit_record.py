@@ -27,6 +27,7 @@ class Action(StrEnum):
     SIGN_OUT = "sign out"
     LABEL = "label"
     REMOVE = "remove"
+    SAVE = "save"
 
     @property
     def is_listed(self) -> bool:
@@ -48,6 +49,7 @@ class ObjectKind(StrEnum):
     PROJECT = "project"
     SCHEDULE = "schedule"
     NOTICE_TARGET = "notice target"
+    MAPPING = "mapping"
 
 
 class Outcome(ContractEnum):

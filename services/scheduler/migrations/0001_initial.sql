@@ -197,6 +197,25 @@ CREATE TABLE unreferenced_prefixes (
     since timestamptz NOT NULL DEFAULT now()
 );
 
+-- Mappings of the columns of uploads, to be chosen again by name.
+CREATE TABLE column_mappings (
+    -- 0 is no project.
+    project_id bigint NOT NULL,
+    name text NOT NULL,
+    username text NOT NULL,
+    saved_at timestamptz NOT NULL,
+    prompt text NOT NULL,
+    target text NOT NULL,
+    id text NOT NULL,
+    PRIMARY KEY (project_id, name)
+);
+
+CREATE INDEX column_mappings_newest ON column_mappings (saved_at DESC);
+
+ALTER TABLE column_mappings ENABLE ROW LEVEL SECURITY;
+ALTER TABLE column_mappings FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_projects ON column_mappings USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));
+
 ALTER TABLE datasets ENABLE ROW LEVEL SECURITY;
 ALTER TABLE datasets FORCE ROW LEVEL SECURITY;
 CREATE POLICY of_projects ON datasets USING (is_readable(project_id)) WITH CHECK (is_writable(project_id));

@@ -204,7 +204,11 @@ class GrpcApi(scheduler_grpc.SchedulerServiceServicer):
         self, request: scheduler_pb2.ListModelsRequest, context: RpcContext
     ) -> scheduler_pb2.ListModelsResponse:
         listed = await self.models.list_models(request.provider)
-        return models_to_proto(listed, self.aliases)
+        response = models_to_proto(listed, self.aliases)
+        for model in response.models:
+            if price := self.submit.pricing.price_of(model.model, "", None):
+                response.prices[model.model].CopyFrom(PRICE.to_proto(price))
+        return response
 
     async def ListWorkers(
         self, request: scheduler_pb2.ListWorkersRequest, context: RpcContext

@@ -13,6 +13,7 @@ from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
 from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.v1 import file_service_pb2_grpc as file_grpc
 from proctor.wire.enums import member_of
+from services.common.checked_fields import checked_text
 from services.common.errors import InvalidParameter
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
@@ -21,7 +22,11 @@ from services.scheduler.uploads.add_dataset import AddDataset
 from services.scheduler.uploads.add_file import AddFile
 from services.scheduler.uploads.dataset import DatasetId
 from services.scheduler.uploads.delete_uploads import DeleteDataset, DeleteFile
+from services.scheduler.uploads.mappings.change_mapping import DeleteMapping, SaveMapping
+from services.scheduler.uploads.mappings.postgres import PostgresMappings
 from services.scheduler.uploads.proto import (
+    MAPPING,
+    SAVED_MAPPING,
     added_to_proto,
     dataset_cursor_from_token,
     dataset_id_from_proto,
@@ -58,6 +63,9 @@ class GrpcDatasetApi(dataset_grpc.DatasetServiceServicer):
     show_dataset: ShowDataset
     show_beginning: ShowBeginning
     delete: DeleteDataset
+    mappings: PostgresMappings
+    save_mapping: SaveMapping
+    delete_mapping: DeleteMapping
 
     def register(self, server: grpc.aio.Server) -> None:
         dataset_grpc.add_DatasetServiceServicer_to_server(self, server)
@@ -113,6 +121,34 @@ class GrpcDatasetApi(dataset_grpc.DatasetServiceServicer):
         caller = caller_of(context.invocation_metadata())
         await self.delete.delete(dataset_id_from_proto(request.dataset_id), caller)
         return dataset_pb2.DeleteDatasetResponse()
+
+    async def SaveMapping(
+        self, request: dataset_pb2.SaveMappingRequest, context: RpcContext
+    ) -> dataset_pb2.SaveMappingResponse:
+        caller = caller_of(context.invocation_metadata())
+        mapping = MAPPING.from_proto(request.mapping)
+        saved = await self.save_mapping.save(request.name, mapping, caller, request.project_id)
+        return dataset_pb2.SaveMappingResponse(saved=SAVED_MAPPING.to_proto(saved))
+
+    async def GetMapping(
+        self, request: dataset_pb2.GetMappingRequest, context: RpcContext
+    ) -> dataset_pb2.GetMappingResponse:
+        saved = await self.mappings.get(checked_text("name", request.name), request.project_id)
+        return dataset_pb2.GetMappingResponse(saved=SAVED_MAPPING.to_proto(saved))
+
+    async def ListMappings(
+        self, request: dataset_pb2.ListMappingsRequest, context: RpcContext
+    ) -> dataset_pb2.ListMappingsResponse:
+        project_id = request.project_id if request.HasField("project_id") else None
+        found = await self.mappings.list(checked_text("user", request.user), project_id)
+        return dataset_pb2.ListMappingsResponse(mappings=[SAVED_MAPPING.to_proto(each) for each in found])
+
+    async def DeleteMapping(
+        self, request: dataset_pb2.DeleteMappingRequest, context: RpcContext
+    ) -> dataset_pb2.DeleteMappingResponse:
+        caller = caller_of(context.invocation_metadata())
+        await self.delete_mapping.delete(checked_text("name", request.name), caller, request.project_id)
+        return dataset_pb2.DeleteMappingResponse()
 
 
 @dataclass(frozen=True, kw_only=True)

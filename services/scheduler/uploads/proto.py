@@ -29,6 +29,7 @@ from services.scheduler.uploads.dataset import (
 )
 from services.scheduler.uploads.errors import DatasetNotFound, FileNotFound, UploadCutOff
 from services.scheduler.uploads.faults import DatasetFault
+from services.scheduler.uploads.mappings.saved_mapping import SavedMapping
 from services.scheduler.uploads.stored_file import FileHeader, FileId, FilePurpose, StoredFile, is_file_id
 
 FAULT = Codec(DatasetFault, dataset_pb2.DatasetFault, unpaired={"kind"})
@@ -45,6 +46,7 @@ UploadMessage = TypeVar(
 
 
 MAPPING = Codec(ColumnMapping, dataset_pb2.ColumnMapping)
+SAVED_MAPPING = Codec(SavedMapping, dataset_pb2.SavedMapping)
 
 
 def mapping_from_proto(

@@ -3,13 +3,12 @@
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from proctor.values.row_fields import MAX_PREVIEWED_UPLOAD_BYTES
 from proctor.values.uploads.column_mapping import mapping_problem
 from services.common.checked_fields import invalid_field, refuse
 from services.scheduler.uploads.checking.preview_file import PreviewCheck, PreviewedFile
 from services.scheduler.uploads.concurrent_uploads import Uploads
 from services.scheduler.uploads.ports import CheckJob, ObjectStore
-
-MAX_BEGINNING_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +21,9 @@ class ShowBeginning:
 
     async def show(self, user: str, check: PreviewCheck, first: bytes) -> PreviewedFile:
         """Raises `TooManyUploads` and `InvalidParameter`."""
-        if len(first) > MAX_BEGINNING_BYTES:
-            raise invalid_field(
-                "beginning", f"has {len(first):,} bytes, but may have {MAX_BEGINNING_BYTES:,}"
-            )
+        if len(first) > MAX_PREVIEWED_UPLOAD_BYTES:
+            limit = f"may have {MAX_PREVIEWED_UPLOAD_BYTES:,}"
+            raise invalid_field("beginning", f"has {len(first):,} bytes, but {limit}")
         refuse(mapping_problem(check.mapping))
         with self.uploads.slot(user):
             job = CheckJob(self.program, check, PreviewedFile)

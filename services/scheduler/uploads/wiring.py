@@ -15,6 +15,8 @@ from services.scheduler.uploads.checking.check_batch_file import BatchLimits
 from services.scheduler.uploads.checking.check_file import SizeLimits
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.delete_uploads import CollectUnreferencedObjects, DeleteDataset, DeleteFile
+from services.scheduler.uploads.mappings.change_mapping import DeleteMapping, SaveMapping
+from services.scheduler.uploads.mappings.postgres import PostgresMappings
 from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles, RefuseUsed
 from services.scheduler.uploads.processes.checking import start_check
 from services.scheduler.uploads.processes.upload_checks import PROGRAM
@@ -55,6 +57,7 @@ def make_uploads(
     session, reads, clock = connections.postgres, connections.reads, connections.clock
     datasets = PostgresDatasets(session=session, refuse_used=refuse_used_dataset, storage=storage)
     files = PostgresFiles(session=session, refuse_used=refuse_used_file, storage=storage)
+    mappings = PostgresMappings(session=session)
     objects = ObstoreObjects(url=settings.object_store)
     uploads = Uploads(limits=_upload_limits(settings), start_check=start_check)
     delete_file = DeleteFile(files=files, objects=objects, clock=clock)
@@ -63,6 +66,9 @@ def make_uploads(
         show_dataset=ShowDataset(datasets=datasets.reading(reads), load_rows=LoadRows(objects=objects)),
         show_beginning=ShowBeginning(program=PROGRAM, objects=objects, uploads=uploads),
         delete=DeleteDataset(datasets=datasets, objects=objects, clock=clock),
+        mappings=mappings.reading(reads),
+        save_mapping=SaveMapping(mappings=mappings, clock=clock),
+        delete_mapping=DeleteMapping(mappings=mappings, clock=clock),
     )
     file_api = grpc_api.GrpcFileApi(
         add=AddFile(

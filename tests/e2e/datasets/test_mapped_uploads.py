@@ -85,6 +85,46 @@ async def test_one_file_by_two_mappings_is_two_contents(stack: StackHarness) -> 
         await stack.client.upload_dataset(Upload(io.BytesIO(CONTENT), "a.csv", mapping=ColumnMapping("x")))
 
 
+async def test_saved_mapping_is_chosen_by_rest_commands_and_on_the_page(
+    stack: StackHarness, tmp_path: Path
+) -> None:
+    mappings = "/admin/datasets/mappings"
+    body = {"prompt": PROMPT, "target": "answer"}
+    saved = await http(stack, "PUT", f"{mappings}/quiz", json=body)
+    assert saved.status == 200, saved.body
+    assert (saved.body["name"], saved.body["user"]) == ("quiz", "local")
+    assert (await http(stack, "PUT", f"{mappings}/quiz", json={"prompt": "x"})).status == 422
+    wanted = [("Q: 1 + 1?", "2"), ("Q: 2 + 2?", "4")]
+    query = {"name": "sums.csv", "mapping": "quiz"}
+    headers = {"Content-Type": "application/octet-stream"}
+    stored = await http(stack, "POST", UPLOADS, params=query, data=CONTENT, headers=headers)
+    assert await rows_of(stack, stored.body["dataset_id"]) == wanted
+    # What is given beside it replaces a part of it.
+    other = query | {"prompt": "{{question}}"}
+    stored = await http(stack, "POST", UPLOADS, params=other, data=CONTENT, headers=headers)
+    assert [text for text, _ in await rows_of(stack, stored.body["dataset_id"])] == ["1 + 1?", "2 + 2?"]
+
+    file = tmp_path / "sums.csv"
+    file.write_bytes(CONTENT)
+    uploaded = await proctor(stack, f"datasets upload {file} --mapping quiz --json")
+    assert await rows_of(stack, uploaded.document["dataset"]["dataset_id"]) == wanted
+    assert "quiz" in (await proctor(stack, "datasets mappings")).out
+    listed = await proctor(stack, "datasets mappings --by nobody")
+    assert "There is no saved mapping yet" in listed.out
+    site = f"http://{stack.stack.gateway_http}"
+    async with aiohttp.ClientSession(headers={"Origin": site}) as session:
+        fields = form(prompt="{{question}}!", target="", id="", save_as="shout")
+        async with session.post(f"{site}/datasets/mappings", data=fields) as answer:
+            shown = await answer.text()
+            assert str(answer.url).endswith("/datasets?mapping=shout")
+            assert "{{question}}!" in shown
+        async with session.post(f"{site}/datasets/mappings/delete?name=shout") as answer:
+            assert "shout" not in await answer.text()
+    assert (await proctor(stack, "datasets delete-mapping quiz")).code == 0
+    assert (await http(stack, "GET", f"{mappings}/quiz")).status == 404
+    assert (await proctor(stack, f"datasets upload {file} --mapping quiz")).code == 2
+
+
 async def test_commands_preview_and_map(stack: StackHarness, tmp_path: Path) -> None:
     file = tmp_path / "sums.csv"
     file.write_bytes(CONTENT)

@@ -47,6 +47,7 @@ class FakeDatasets(dataset_grpc.DatasetServiceServicer):
     refusal: RemoteError | None = None
     refuse_after_bytes: int = 0
     gate: asyncio.Event = field(default_factory=asyncio.Event)
+    mappings: dict[tuple[int, str], dataset_pb2.SavedMapping] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -157,6 +158,40 @@ class FakeDatasets(dataset_grpc.DatasetServiceServicer):
             is_proposed=not request.HasField("mapping"),
             rows=[dataset_pb2.DatasetRow(row_id="0", body_json=json.dumps({"prompt": first}))],
         )
+
+    async def SaveMapping(
+        self, request: dataset_pb2.SaveMappingRequest, context: Any
+    ) -> dataset_pb2.SaveMappingResponse:
+        if "{{" not in request.mapping.prompt:
+            raise refused(ErrorKind.INVALID, "INVALID_PARAMETER", "prompt names no column.")
+        saved = dataset_pb2.SavedMapping(
+            name=request.name, mapping=request.mapping, user="local", project_id=request.project_id
+        )
+        saved.saved_at.FromSeconds(1_700_000_000)
+        self.mappings[request.project_id, request.name] = saved
+        return dataset_pb2.SaveMappingResponse(saved=saved)
+
+    async def GetMapping(
+        self, request: dataset_pb2.GetMappingRequest, context: Any
+    ) -> dataset_pb2.GetMappingResponse:
+        return dataset_pb2.GetMappingResponse(saved=self._mapping(request.project_id, request.name))
+
+    async def ListMappings(
+        self, request: dataset_pb2.ListMappingsRequest, context: Any
+    ) -> dataset_pb2.ListMappingsResponse:
+        return dataset_pb2.ListMappingsResponse(mappings=self.mappings.values())
+
+    async def DeleteMapping(
+        self, request: dataset_pb2.DeleteMappingRequest, context: Any
+    ) -> dataset_pb2.DeleteMappingResponse:
+        self._mapping(request.project_id, request.name)
+        del self.mappings[request.project_id, request.name]
+        return dataset_pb2.DeleteMappingResponse()
+
+    def _mapping(self, project_id: int, name: str) -> dataset_pb2.SavedMapping:
+        if (project_id, name) not in self.mappings:
+            raise refused(ErrorKind.NOT_FOUND, "MAPPING_NOT_FOUND", f"There is no saved mapping {name}.")
+        return self.mappings[project_id, name]
 
     async def DeleteDataset(
         self, request: dataset_pb2.DeleteDatasetRequest, context: Any

@@ -13,10 +13,11 @@ from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
 from proctor.values.uploads.column_mapping import MAX_COLUMN_CHARACTERS, MAX_PROMPT_CHARACTERS
 from proctor.wire.enums import value_of
+from services.gateway.api.datasets.mappings import MappingShown
 from services.gateway.api.datasets.upload import beginning_of, upload_requests
 from services.gateway.auth.identity import User
 from services.gateway.auth.request_ids import RequestId
-from services.gateway.backends.calls import SchedulerCalls
+from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.http.errors import DatasetFault, DatasetRefused
 from services.gateway.http.parameters import JSON_INT_MAX, Cursor, ProjectQuery, Text
 from services.gateway.http.paths import DATASETS, UPLOAD_PREVIEWS, UPLOADS
@@ -144,21 +145,29 @@ class UploadParameters:
     row_id: Annotated[
         Text, Query(alias="id", max_length=MAX_COLUMN_CHARACTERS, description="Column with the id")
     ] = ""
+    mapping: Annotated[
+        Text,
+        Query(
+            max_length=100,
+            description="Name of a saved mapping; the others replace its fields",
+        ),
+    ] = ""
 
-    def to_proto(self, user: str, request_id: str) -> dataset_pb2.DatasetHeader:
-        mapping = dataset_pb2.ColumnMapping(**self._mapping)
+    async def to_proto(self, scheduler: Scheduler, user: str, request_id: str) -> dataset_pb2.DatasetHeader:
+        """Reads the saved mapping that is named."""
+        mapping = dataset_pb2.ColumnMapping()
+        if self.mapping:
+            named = dataset_pb2.GetMappingRequest(name=self.mapping, project_id=self.project_id)
+            mapping = (await scheduler.datasets.GetMapping(named)).saved.mapping
+        mapping.MergeFrom(dataset_pb2.ColumnMapping(prompt=self.prompt, target=self.target, id=self.row_id))
         return dataset_pb2.DatasetHeader(
-            mapping=mapping if any(self._mapping.values()) else None,
+            mapping=mapping if mapping.ByteSize() else None,
             name=self.name,
             user=user,
             format=value_of(dataset_pb2.DatasetFormat, self.form or "unspecified"),
             request_id=request_id,
             project_id=self.project_id,
         )
-
-    @property
-    def _mapping(self) -> dict[str, str]:
-        return {"prompt": self.prompt, "target": self.target, "id": self.row_id}
 
 
 @router.post(
@@ -174,21 +183,13 @@ async def upload(
     query: Annotated[UploadParameters, Depends()],
     request_id: RequestId,
 ) -> DatasetUploaded:
-    header = query.to_proto(user, request_id)
+    header = await query.to_proto(scheduler, user, request_id)
     async with aclosing(upload_requests(request, header)) as requests:
         response = await scheduler.datasets.UploadDataset(requests)
     if not response.HasField("dataset"):
         faults = [DatasetFault(each.line, each.field, each.problem) for each in response.faults]
         raise DatasetRefused(faults, response.fault_count)
     return present(DatasetUploaded, response.dataset, count=response.dataset.row_count)
-
-
-class MappingShown(BaseModel):
-    """How columns become the fields of a row."""
-
-    prompt: str = Field(description="With {{column}} for each column that it shows")
-    target: str = Field(description="Column; empty: rows have no target")
-    id: str = Field(description="Column; empty: rows are numbered")
 
 
 class FaultShown(BaseModel):
@@ -233,7 +234,7 @@ async def preview_upload(
     request: Request,
     query: Annotated[UploadParameters, Depends()],
 ) -> UploadPreview:
-    asked = await beginning_of(request, query.to_proto(user, ""))
+    asked = await beginning_of(request, await query.to_proto(scheduler, user, ""))
     return upload_preview(await scheduler.datasets.PreviewUpload(asked))
 
 

@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
-from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
+from proctor.values.row_fields import MAX_PREVIEWED_UPLOAD_BYTES, MAX_UPLOAD_NAME_CHARACTERS
 from proctor.values.uploads.column_mapping import MAX_PROMPT_CHARACTERS
 from proctor.wire.uploads import upload_messages
 from services.gateway.http.errors import MalformedForm, NoUploadName
@@ -16,9 +16,10 @@ from services.gateway.http.uploads import FORM, FormPart, base_name, body_chunks
 FILE_FIELD = "file"
 # Of a form, before the file.
 MAPPING_FIELDS = ("prompt", "target", "id")
+# Of a page whose form can save the mapping too; an upload ignores it.
+SAVE_AS = "save_as"
 # UTF-8 has up to four bytes for a character, and a browser two for a line end.
 MAX_FIELD_BYTES = 4 * MAX_PROMPT_CHARACTERS
-PREVIEWED_BYTES = 256 * 1024
 # A page sends these, or none, to any server without asking it first.
 _SENT_BY_FOREIGN_PAGES = frozenset({"", "text/plain", "application/x-www-form-urlencoded"})
 
@@ -55,7 +56,7 @@ async def _form_parts(
     has_file, field, fields = False, "", dict[str, bytearray]()
     async for found in form_parts(content_type, body):
         if isinstance(found, FormPart):
-            field = found.name if found.name in MAPPING_FIELDS and not has_file else ""
+            field = found.name if found.name in (*MAPPING_FIELDS, SAVE_AS) and not has_file else ""
             if field:
                 _check_once(field, fields)
                 fields[field] = bytearray()
@@ -74,6 +75,27 @@ async def _form_parts(
         raise MalformedForm(problem=f"it has no field {FILE_FIELD}")
 
 
+async def mapping_to_save(request: Request) -> dataset_pb2.SaveMappingRequest:
+    """The name and the fields of a mapping in a form; of what stands behind them nothing is read."""
+    fields, field = dict[str, bytearray](), ""
+    async with aclosing(body_chunks(request)) as body:
+        async for found in form_parts(request.headers.get("Content-Type", ""), body):
+            if isinstance(found, FormPart):
+                if found.name not in (*MAPPING_FIELDS, SAVE_AS):
+                    break
+                field = found.name
+                _check_once(field, fields)
+                fields[field] = bytearray()
+            else:
+                fields[field] += found
+                if len(fields[field]) > MAX_FIELD_BYTES:
+                    raise _too_long(field)
+    name = _text(SAVE_AS, fields.pop(SAVE_AS, bytearray()))
+    header = dataset_pb2.DatasetHeader()
+    _set_mapping(header, fields)
+    return dataset_pb2.SaveMappingRequest(name=name, mapping=header.mapping)
+
+
 def _check_once(field: str, fields: Mapping[str, object]) -> None:
     if field in fields:
         raise MalformedForm(problem=f"it has more than one field {field}")
@@ -82,13 +104,18 @@ def _check_once(field: str, fields: Mapping[str, object]) -> None:
 def _set_mapping(header: dataset_pb2.DatasetHeader, fields: Mapping[str, bytearray]) -> None:
     """Fields replace what the address names. A form of a browser has CR LF where its page has LF."""
     for field, content in fields.items():
-        try:
-            text = content.decode().replace("\r\n", "\n")
-        except UnicodeDecodeError as error:
-            raise MalformedForm(problem=f"its field {field} is not valid UTF-8") from error
-        if len(text) > MAX_PROMPT_CHARACTERS:
-            raise _too_long(field)
-        setattr(header.mapping, field, text)
+        if field in MAPPING_FIELDS:
+            setattr(header.mapping, field, _text(field, content))
+
+
+def _text(field: str, content: bytearray) -> str:
+    try:
+        text = content.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise MalformedForm(problem=f"its field {field} is not valid UTF-8") from error
+    if len(text) > MAX_PROMPT_CHARACTERS:
+        raise _too_long(field)
+    return text
 
 
 def _too_long(field: str) -> MalformedForm:
@@ -114,13 +141,13 @@ async def beginning_of(
         async for part in parts:
             if isinstance(part, bytes):
                 first += part
-            if len(first) > PREVIEWED_BYTES:
+            if len(first) > MAX_PREVIEWED_UPLOAD_BYTES:
                 is_whole = False
                 break
     return dataset_pb2.PreviewUploadRequest(
         name=header.name,
         format=header.format,
-        beginning=bytes(first[:PREVIEWED_BYTES]),
+        beginning=bytes(first[:MAX_PREVIEWED_UPLOAD_BYTES]),
         is_whole=is_whole,
         mapping=header.mapping if header.mapping.prompt else None,
     )

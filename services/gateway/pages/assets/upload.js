@@ -3,8 +3,8 @@ import { announce, notify } from "./pages.js";
 
 const SHOWN = 300;
 const MAPPING = ["prompt", "target", "id"];
-// More than the server reads of a file that it previews, by one.
-const PREVIEWED_BYTES = 256 * 1024;
+// As many as the server reads of a file that it previews; one more tells it that there are others.
+const PREVIEWED_BYTES = 2 * 1024 * 1024;
 
 class UploadForm extends HTMLElement {
   connectedCallback() {
@@ -20,8 +20,13 @@ class UploadForm extends HTMLElement {
     });
     this.form.addEventListener("submit", event => {
       event.preventDefault();
-      if (event.submitter?.hasAttribute("data-preview")) this.preview().then(() => announce(this.mapped.textContent.slice(0, SHOWN)));
+      if (event.submitter?.hasAttribute("data-part")) this.change(event.submitter);
+      else if (event.submitter?.hasAttribute("data-preview")) this.preview().then(() => announce(this.mapped.textContent.slice(0, SHOWN)));
       else this.send();
+    });
+    this.mapped.addEventListener("click", event => {
+      const saved = event.target.closest("a[data-prompt]");
+      if (saved) { event.preventDefault(); this.choose(saved); }
     });
     this.field.addEventListener("change", () => { this.forgetProposal(); this.preview(); });
   }
@@ -48,6 +53,26 @@ class UploadForm extends HTMLElement {
   // Fields of a form stand before its file.
   addMapping(body) {
     for (const name of MAPPING) body.append(name, this.form.elements[name].value);
+  }
+  // A saved mapping takes the place of what is in the fields; the file stays chosen.
+  choose(saved) {
+    for (const name of MAPPING) this.form.elements[name].value = saved.dataset[name];
+    this.form.elements.save_as.value = saved.textContent.trim();
+    announce(`The mapping ${saved.textContent.trim()} is chosen.`);
+    this.preview();
+  }
+  // Saves or deletes a mapping, without the file.
+  async change(button) {
+    const body = new FormData();
+    this.addMapping(body);
+    body.append("save_as", this.form.elements.save_as.value);
+    const headers = { "HX-Request": "true", "HX-Request-Type": "partial" };
+    const done = await fetch(button.getAttribute("formaction"), { method: "POST", body, headers }).catch(() => undefined);
+    for (const each of this.form.querySelectorAll("button")) each.disabled = false;
+    if (!done?.ok) { this.say("The mapping is as it was: the gateway refused.", 0); return; }
+    if (done.headers.has("HX-Redirect")) { location.assign(done.headers.get("HX-Redirect")); return; }
+    this.mapped.innerHTML = await done.text();
+    announce(this.mapped.querySelector(".fault")?.textContent ?? "The mapping is saved.");
   }
   async preview() {
     const file = this.field.files[0], body = new FormData(), given = this.form.elements.prompt.value;

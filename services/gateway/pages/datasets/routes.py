@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 from urllib.parse import quote
@@ -15,8 +16,9 @@ from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.errors import DomainError, ErrorKind
+from services.gateway.api.datasets.mappings import mapping_saved
 from services.gateway.api.datasets.routes import dataset_listed, dataset_row
-from services.gateway.api.datasets.upload import beginning_of, upload_requests
+from services.gateway.api.datasets.upload import beginning_of, mapping_to_save, upload_requests
 from services.gateway.auth.identity import Now, User
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.http.parameters import JSON_INT_MAX
@@ -25,6 +27,7 @@ from services.gateway.pages.datasets.view import (
     DatasetListView,
     DatasetRunsView,
     DatasetView,
+    MappedView,
     PreviewRow,
     UploadView,
     mapped_view,
@@ -36,18 +39,30 @@ from services.gateway.pages.rows.runs import newest_runs, run_row
 _PAGE_SIZE = 50
 # Errors of these kinds are about the file; the form shows their sentence.
 _REFUSED = frozenset({ErrorKind.INVALID})
+# And about a mapping and its name.
+_UNSAVED = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT, ErrorKind.FORBIDDEN})
 _PREVIEWED = 10
 _UNFINISHED = (run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED)
 
 DatasetId = Annotated[str, Path(max_length=255)]
 Token = Annotated[str, Query(max_length=512)]
+MappingName = Annotated[str, Query(max_length=100)]
 
 router = APIRouter(prefix="/datasets", include_in_schema=False)
 
 
 @router.get("")
-async def list_datasets(page: PageOf, scheduler: SchedulerCalls, now: Now, after: Token = "") -> Response:
-    view = await dataset_list(scheduler, now, after)
+async def list_datasets(  # noqa: PLR0917  # dependencies and parameters
+    page: PageOf,
+    scheduler: SchedulerCalls,
+    now: Now,
+    after: Token = "",
+    mapping: MappingName = "",
+    project_id: int = 0,
+) -> Response:
+    """`mapping`: the saved one that the form begins with."""
+    chosen = await _chosen(scheduler, mapping, project_id) if mapping else None
+    view = await dataset_list(scheduler, now, after, chosen)
     response = page.show("datasets/list", view, part="datasets/list_part")
     if page.is_part:
         response.headers["HX-Push-Url"] = address("/datasets", {"after": after})
@@ -58,15 +73,31 @@ async def dataset_list(
     scheduler: SchedulerCalls, now: Now, after: str = "", upload: UploadView | None = None
 ) -> DatasetListView:
     request = dataset_pb2.ListDatasetsRequest(page_size=_PAGE_SIZE, page_token=after)
-    listed = await scheduler.datasets.ListDatasets(request)
+    listed, saved = await asyncio.gather(
+        scheduler.datasets.ListDatasets(request),
+        scheduler.datasets.ListMappings(dataset_pb2.ListMappingsRequest()),
+    )
     return DatasetListView(
         rows=[dataset_listed(each) for each in listed.datasets],
         total=listed.total,
         after=after,
         following=listed.next_page_token,
         upload=upload or UploadView(),
+        saved=[mapping_saved(each) for each in saved.mappings],
         now=now,
     )
+
+
+async def _chosen(scheduler: Scheduler, name: str, project_id: int) -> UploadView:
+    """A mapping that is gone is no reason to show no data sets."""
+    request = dataset_pb2.GetMappingRequest(name=name, project_id=project_id)
+    try:
+        saved = (await scheduler.datasets.GetMapping(request)).saved
+        return UploadView(mapped=MappedView.of(saved.mapping, saved.name))
+    except DomainError as error:
+        if error.kind not in {ErrorKind.NOT_FOUND, ErrorKind.INVALID}:
+            raise
+        return UploadView(problem=error.message)
 
 
 @router.get("/runs")
@@ -184,6 +215,38 @@ async def preview(
         upload = UploadView(name=asked.name, mapped=mapped_view(shown, asked.mapping))
     view = await dataset_list(scheduler, now, upload=upload)
     return page.show("datasets/list", view, part="datasets/mapping_part")
+
+
+@router.post("/mappings")
+async def save_mapping(page: PageOf, scheduler: SchedulerCalls, now: Now, request: Request) -> Response:
+    """Of the form of an upload; what stands behind the fields of the mapping is not read."""
+    asked = await mapping_to_save(request)
+    mapped = MappedView.of(asked.mapping, name=asked.name)
+    try:
+        await scheduler.datasets.SaveMapping(asked)
+    except DomainError as error:
+        if error.kind not in _UNSAVED:
+            raise
+        mapped = replace(mapped, problem=error.message)
+    if not page.is_part and not mapped.problem:
+        chosen = address("/datasets", {"mapping": asked.name})
+        return page.go(chosen, Notice(f"The mapping {asked.name} is saved."))
+    view = await dataset_list(scheduler, now, upload=UploadView(mapped=mapped))
+    return page.show("datasets/list", view, part="datasets/mapping_part")
+
+
+@router.post("/mappings/delete")
+async def delete_mapping(
+    page: PageOf, scheduler: SchedulerCalls, name: MappingName, project_id: int = 0
+) -> Response:
+    request = dataset_pb2.DeleteMappingRequest(name=name, project_id=project_id)
+    try:
+        await scheduler.datasets.DeleteMapping(request)
+    except DomainError as error:
+        if error.kind not in _UNSAVED:
+            raise
+        return page.leave("/datasets", Notice(error.message, is_problem=True))
+    return page.leave("/datasets", Notice(f"The mapping {name} is deleted."))
 
 
 @router.post("/{dataset_id}/delete")

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from services.gateway.api.datasets.mappings import MappingSaved
 from services.gateway.api.datasets.routes import DatasetListed, DatasetRowShown, dataset_row
 from services.gateway.pages.rows.runs import NewestRuns, RunRow
 from services.gateway.pages.text import json_lines
@@ -28,7 +29,10 @@ class UploadView:
 
 @dataclass(frozen=True, slots=True)
 class MappedView:
-    """The columns of a file, the mapping as the form has it, and the first rows by it."""
+    """The columns of a file, the mapping as the form has it, and the first rows by it.
+
+    It is saved under `name`; `problem` is why it cannot be.
+    """
 
     columns: Sequence[str]
     prompt: str
@@ -37,6 +41,14 @@ class MappedView:
     is_proposed: bool
     rows: Sequence["PreviewRow"]
     faults: Sequence[dataset_pb2.DatasetFault]
+    name: str = ""
+    problem: str = ""
+
+    @classmethod
+    def of(cls, mapping: dataset_pb2.ColumnMapping, name: str) -> "MappedView":
+        """A mapping without a file."""
+        fields = {"prompt": mapping.prompt, "target": mapping.target, "id": mapping.id}
+        return cls(columns=(), **fields, is_proposed=False, rows=(), faults=(), name=name)
 
 
 def mapped_view(shown: dataset_pb2.PreviewUploadResponse, asked: dataset_pb2.ColumnMapping) -> MappedView:
@@ -54,13 +66,14 @@ def mapped_view(shown: dataset_pb2.PreviewUploadResponse, asked: dataset_pb2.Col
 
 @dataclass(frozen=True, slots=True)
 class DatasetListView:
-    """A page of data sets, newest first."""
+    """A page of data sets, newest first, with the mappings that are offered."""
 
     rows: Sequence[DatasetListed]
     total: int
     after: str
     following: str
     upload: UploadView
+    saved: Sequence[MappingSaved]
     now: datetime
 
 

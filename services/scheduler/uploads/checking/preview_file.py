@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 import orjson
 
@@ -29,12 +29,8 @@ MAX_PREVIEWED_BYTES = (1 + PREVIEWED_ROWS) * MAX_ROW_BYTES
 _NO_PROPOSAL = "No column has the name of a prompt: write one over the columns, as {{question}}."
 
 
-def _refuse_parquet(*_: object) -> Iterator[NumberedValue]:
-    raise BrokenFile("A Parquet file cannot be previewed: its index is at its end. Upload it.")
-
-
-_READERS: Mapping[DatasetFormat, Callable[..., Iterator[NumberedValue]]] = {
-    DatasetFormat.PARQUET: _refuse_parquet,
+Reader = Callable[..., Iterator[NumberedValue]]
+_READERS: Mapping[DatasetFormat, Reader] = {
     DatasetFormat.JSONL: lambda chunks, _: read_jsonl(chunks),
     DatasetFormat.CSV: read_csv,
     DatasetFormat.TSV: read_tsv,
@@ -66,7 +62,7 @@ class PreviewedFile:
     faults: tuple[DatasetFault, ...]
 
 
-def preview_file(check: PreviewCheck, chunks: Iterable[bytes]) -> PreviewedFile:
+def preview_file(check: PreviewCheck, chunks: Iterable[bytes], read_parquet: Reader) -> PreviewedFile:
     faults, form = FaultList(), check.format or DatasetFormat.JSONL
     values: list[NumberedValue] = []
     try:
@@ -74,11 +70,10 @@ def preview_file(check: PreviewCheck, chunks: Iterable[bytes]) -> PreviewedFile:
         form = check.format or detect_format(check.name, first)
         check_beginning(form, first)
         columns_of_table = MappedColumns(check.mapping) if check.mapping else AnyColumns()
-        lines = _whole_lines(chain((first,), rest), is_whole=check.is_whole)
-        for value in _READERS[form](lines, columns_of_table):
-            values.append(value)
-            if len(values) == PREVIEWED_ROWS:
-                break
+        content = _read_by(form, chain((first,), rest), is_whole=check.is_whole)
+        read = _READERS.get(form, read_parquet)
+        for value in islice(read(content, columns_of_table), PREVIEWED_ROWS):
+            values.append(value)  # noqa: PERF402  # those before a fault are kept
     except BrokenFile as broken:
         # The bytes may end within what is compressed.
         if not values:
@@ -100,6 +95,14 @@ def preview_file(check: PreviewCheck, chunks: Iterable[bytes]) -> PreviewedFile:
         rows=rows,
         faults=tuple(faults.first),
     )
+
+
+def _read_by(form: DatasetFormat, chunks: Iterable[bytes], *, is_whole: bool) -> Iterator[bytes]:
+    if form is not DatasetFormat.PARQUET:
+        return _whole_lines(chunks, is_whole=is_whole)
+    if not is_whole:
+        raise BrokenFile("A Parquet file has its index at its end, so a large one has no preview. Upload it.")
+    return iter(chunks)
 
 
 def _whole_lines(chunks: Iterable[bytes], *, is_whole: bool) -> Iterator[bytes]:

@@ -51,7 +51,7 @@ def _check_batch_file(check: BatchFileCheck, chunks: Iterable[bytes], objects: O
 
 
 def _preview(check: PreviewCheck, chunks: Iterable[bytes], _: Objects) -> PreviewedFile:
-    return preview_file(check, chunks)
+    return preview_file(check, chunks, read_parquet)
 
 
 if __name__ == "__main__":

@@ -263,6 +263,16 @@ class Changes:
     async def create_batch(self) -> str:
         return (await self._batch()).batch_id
 
+    async def save_mapping(self) -> str:
+        mapping = dataset_pb2.ColumnMapping(prompt="{{question}}")
+        request = dataset_pb2.SaveMappingRequest(name=f"quiz {uuid4()}", mapping=mapping)
+        return (await self.calls.datasets.SaveMapping(request)).saved.name
+
+    async def delete_mapping(self) -> str:
+        name = await self.save_mapping()
+        await self.calls.datasets.DeleteMapping(dataset_pb2.DeleteMappingRequest(name=name))
+        return name
+
     async def cancel_batch(self) -> str:
         batch = await self._batch()
         await self.calls.batches.CancelBatch(batch_pb2.CancelBatchRequest(batch_id=batch.batch_id))
@@ -292,6 +302,8 @@ RECORDS: Mapping[str, tuple[Callable[[Changes], Awaitable[str]], str]] = {
     "SubmitRollouts": (Changes.submit_rollouts, "submit rollouts"),
     "UploadDataset": (Changes.upload_dataset, "upload dataset"),
     "DeleteDataset": (Changes.delete_dataset, "delete dataset"),
+    "SaveMapping": (Changes.save_mapping, "save mapping"),
+    "DeleteMapping": (Changes.delete_mapping, "delete mapping"),
     "UploadFile": (Changes.upload_file, "upload file"),
     "DeleteFile": (Changes.delete_file, "delete file"),
     "CreateBatch": (Changes.create_batch, "create batch"),

@@ -1,6 +1,7 @@
 """Things of a user are changed by this user and by operators only."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from uuid import uuid4
 
 import grpc
 import pytest
@@ -66,8 +67,33 @@ async def delete_dataset(harness: BatchHarness) -> Change:
     return lambda caller: harness.datasets.DeleteDataset(request, metadata=caller)
 
 
+async def save_mapping(harness: BatchHarness) -> Change:
+    mapping = dataset_pb2.ColumnMapping(prompt="{{question}}")
+    request = dataset_pb2.SaveMappingRequest(name=f"quiz {uuid4()}", mapping=mapping)
+    await harness.datasets.SaveMapping(request, metadata=OWNER)
+    return lambda caller: harness.datasets.SaveMapping(request, metadata=caller)
+
+
+async def delete_mapping(harness: BatchHarness) -> Change:
+    mapping = dataset_pb2.ColumnMapping(prompt="{{question}}")
+    save = dataset_pb2.SaveMappingRequest(name=f"quiz {uuid4()}", mapping=mapping)
+    await harness.datasets.SaveMapping(save, metadata=OWNER)
+    request = dataset_pb2.DeleteMappingRequest(name=save.name)
+    return lambda caller: harness.datasets.DeleteMapping(request, metadata=caller)
+
+
 @pytest.mark.parametrize(
-    "prepare", [cancel_run, pause_run, resume_run, cancel_batch, delete_file, delete_dataset]
+    "prepare",
+    [
+        cancel_run,
+        pause_run,
+        resume_run,
+        cancel_batch,
+        delete_file,
+        delete_dataset,
+        save_mapping,
+        delete_mapping,
+    ],
 )
 @pytest.mark.parametrize("allowed", [OWNER, OPERATOR_METADATA])
 async def test_what_belongs_to_a_user_is_changed_by_owner_and_operators_only(

@@ -1,12 +1,16 @@
 """Columns with names of their own become rows by a mapping, and a preview proposes one."""
 
 import gzip
+import io
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from proctor.values.uploads.column_mapping import ColumnMapping, mapping_problem, proposed_mapping
 from services.scheduler.uploads.checking.check_file import CheckedFile
+from services.scheduler.uploads.checking.parquet_reader import read_parquet
 from services.scheduler.uploads.checking.preview_file import PreviewCheck, PreviewedFile, preview_file
 from services.scheduler.uploads.dataset import DatasetFormat, DatasetRow
 from tests.fakes.storage.checked_files import CheckedFiles
@@ -27,7 +31,7 @@ def prompt_of(row: DatasetRow) -> str:
 
 def previewed(name: str, content: bytes, mapping: ColumnMapping | None = None, **more: bool) -> PreviewedFile:
     check = PreviewCheck(name=name, format=None, mapping=mapping, is_whole=more.get("is_whole", True))
-    return preview_file(check, [content])
+    return preview_file(check, [content], read_parquet)
 
 
 def test_a_mapping_makes_prompts_targets_ids_and_metadata() -> None:
@@ -156,7 +160,18 @@ def test_a_preview_names_faults_beside_its_rows() -> None:
     shown = previewed("a.csv", b"question,answer\n,1\nx,2\n", ColumnMapping("{{question}}", "answer"))
     assert [(fault.line, fault.field) for fault in shown.faults] == [(1, "question")]
     assert len(shown.rows) == 1
-    assert previewed("a.parquet", b"PAR1" + bytes(50)).faults[0].problem.startswith("A Parquet file cannot")
+
+
+def test_a_whole_parquet_file_has_a_preview_and_the_beginning_of_one_has_none() -> None:
+    table = pa.table({"question": [f"{number}?" for number in range(9)], "answer": list(range(9))})
+    written = io.BytesIO()
+    pq.write_table(table, written)
+    shown = previewed("a.parquet", written.getvalue())
+    assert (shown.columns, shown.is_proposed, shown.faults) == (("question", "answer"), True, ())
+    assert [orjson.loads(row)["target"] for row in shown.rows] == ["0", "1", "2", "3", "4"]
+    [fault] = previewed("a.parquet", written.getvalue()[:-9], is_whole=False).faults
+    assert fault.problem.startswith("A Parquet file has its index at its end")
+    assert previewed("a.parquet", b"PAR1" + bytes(50)).faults[0].problem.startswith("It is not a valid")
 
 
 @pytest.mark.parametrize(
