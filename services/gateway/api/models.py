@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, Field
 
-from proctor.v1 import model_pb2
+from proctor.v1 import model_pb2, run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.scheduler_service_pb2 import ListModelsRequest
 from proctor.values.names.model_name import name_of, provider_of, split_model
@@ -73,6 +73,14 @@ class Capabilities(BaseModel):
     images: bool
 
 
+class PriceShown(BaseModel):
+    """Of a million tokens each."""
+
+    input_per_million: float
+    output_per_million: float
+    currency: str
+
+
 class ModelShown(BaseModel):
     """Null means unknown."""
 
@@ -87,6 +95,7 @@ class ModelShown(BaseModel):
     quantization: str | None
     capabilities: Capabilities | None
     problem: str | None = Field(description="Why it cannot be loaded")
+    price: PriceShown | None = None
     created_at: datetime | None = Field(description="When it was made, or its weights were written")
 
 
@@ -133,7 +142,7 @@ class AdminModels(BaseModel):
 async def list_models(scheduler: SchedulerCalls, provider: ProviderQuery = "") -> ModelsShown:
     request = scheduler_pb2.ListModelsRequest(provider=provider)
     listed = await scheduler.runs.ListModels(request)
-    return present(ModelsShown, listed, models=[model_shown(model) for model in listed.models])
+    return present(ModelsShown, listed, models=models_shown(listed))
 
 
 @router.get(f"{ADMIN}/models", responses=problems(503), summary="List models with size and memory needed")
@@ -154,9 +163,14 @@ def byte_text(count: int) -> str:
     return f"{value:.1f} {unit}"
 
 
-def model_shown(model: model_pb2.ModelInfo) -> ModelShown:
+def models_shown(listed: scheduler_pb2.ListModelsResponse) -> list[ModelShown]:
+    return [_model_shown(model, listed.prices.get(model.model)) for model in listed.models]
+
+
+def _model_shown(model: model_pb2.ModelInfo, price: run_pb2.ModelPrice | None) -> ModelShown:
     provider, name = split_model(model.model)
-    return present(ModelShown, model, provider=provider, name=name, loaded=model.is_loaded)
+    shown = present(PriceShown, price) if price else None
+    return present(ModelShown, model, provider=provider, name=name, loaded=model.is_loaded, price=shown)
 
 
 def _admin_model(model: ModelShown) -> AdminModel:

@@ -65,6 +65,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     keys: MemoryKeys = field(default_factory=MemoryKeys)
     audit: MemoryAudit = field(default_factory=MemoryAudit)
     ordered_models: list[str] = field(default_factory=list)
+    prices: dict[str, run_pb2.ModelPrice] = field(default_factory=dict)
     model_names_asked: int = 0
     # None: no worker of the pool says whether it has the key.
     has_gemini_key: bool | None = None
@@ -282,7 +283,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         remote.problem, remote.api_key_env = "No answer within 2 s.", "MY_GEMINI_KEY"
         aliases = {"small": "vllm/starter", "bare": "vllm/none"}
         return scheduler_pb2.ListModelsResponse(
-            models=[starter, bare], sources=[local, remote], aliases=aliases
+            models=[starter, bare], sources=[local, remote], aliases=aliases, prices=self.prices
         )
 
     async def ListWorkers(

@@ -77,7 +77,7 @@ _LINKED = frozenset(
 class OrderForm:
     """All that was entered, as text. `benchmark` is "suite:name" or "dataset:ds_…"."""
 
-    values: Mapping[str, str]
+    values: dict[str, str]
     lists: Mapping[str, Sequence[str]]
 
     @classmethod
@@ -102,11 +102,15 @@ class OrderForm:
     def get(self, name: str) -> str:
         return self.values.get(name, "")
 
-    def link(self) -> str:
-        """The address of the form with all that is entered."""
-        known = [(name, value) for name, value in self.values.items() if name in _LINKED]
+    def link(self, **changes: str) -> str:
+        """The address of the form with all that is entered, and some fields changed."""
+        known = [(name, value) for name, value in (self.values | changes).items() if name in _LINKED]
         several = [(name, value) for name, values in self.lists.items() for value in values]
         return address("/runs/new", known + several)
+
+    def link_with_also(self, model: str) -> str:
+        """The address with one more model."""
+        return self.link(**{ALSO: ", ".join(dict.fromkeys([*tags_in(self.get(ALSO)), model]))})
 
     @property
     def kind(self) -> str:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import groupby
 from typing import ClassVar
 
 from pydantic import BaseModel
@@ -10,15 +12,16 @@ from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.names.model_name import provider_of
+from proctor.values.names.run_labels import tags_in
 from proctor.values.priority import Priority
 from proctor.values.providers.rules import MAX_ROLLOUTS
 from proctor.values.scoring import PromptForm, ScoringMethod
-from services.gateway.api.models import ModelShown, model_shown
+from services.gateway.api.models import ModelShown, models_shown
 from services.gateway.api.suites.schemas import SuiteList, SuiteListed
 from services.gateway.http.errors import Faults
 from services.gateway.http.presentation import optional, present
 from services.gateway.pages.order_fields import LABELS, ParameterField, fields_of, others_of
-from services.gateway.pages.orders.form import OrderForm
+from services.gateway.pages.orders.form import ALSO, OrderForm
 from services.gateway.pages.rows.runs import RunRow, run_shown
 
 
@@ -47,10 +50,14 @@ class Estimate(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class OrderFormView:
+    """`unknown`: names that their provider does not list, each with the listed names that are like it."""
+
+    max_offered: ClassVar[int] = 300
     max_rollouts: ClassVar[int] = MAX_ROLLOUTS
     form: OrderForm
     models: Sequence[ModelShown]
     unlisted: Sequence[scheduler_pb2.ModelSource]
+    unknown: Mapping[str, Sequence[str]]
     suites: Sequence[SuiteListed]
     datasets: Sequence[dataset_pb2.Dataset]
     fields: Sequence[ParameterField]
@@ -93,6 +100,12 @@ class OrderFormView:
         return next((each for each in self.models if each.model == self.form.get("model")), None)
 
     @property
+    def offered(self) -> Mapping[str, Sequence[ModelShown]]:
+        """The listed models by provider, as many as a list can be looked through."""
+        shown = sorted(self.models[: self.max_offered], key=lambda each: each.provider)
+        return {provider: list(models) for provider, models in groupby(shown, lambda each: each.provider)}
+
+    @property
     def suite(self) -> SuiteListed | None:
         named = self.form.benchmark if self.form.kind == "suite" else ""
         return next((each for each in self.suites if each.suite == named), None)
@@ -119,7 +132,8 @@ def order_view(
     engine = engines.get(chosen.pool, "") if chosen else providers.get(provider, "")
     return OrderFormView(
         form=form,
-        models=[model_shown(each) for each in listed.models.models],
+        models=models_shown(listed.models),
+        unknown=_unknown(form, listed.models),
         unlisted=[each for each in listed.models.sources if each.problem],
         suites=present(SuiteList, listed.suites).suites,
         datasets=listed.datasets.datasets,
@@ -131,6 +145,18 @@ def order_view(
         request_id=request_id,
         estimate=estimate,
     )
+
+
+def _unknown(form: OrderForm, listed: scheduler_pb2.ListModelsResponse) -> Mapping[str, Sequence[str]]:
+    """Of a provider whose list could not be read nothing is known."""
+    names = {each.model for each in listed.models} | set(listed.aliases)
+    complete = {
+        source.provider for source in listed.sources if not source.problem and source.HasField("listed_at")
+    }
+    typed = [name for name in (form.get("model"), *tags_in(form.get(ALSO))) if name and name not in names]
+    return {
+        name: get_close_matches(name, sorted(names), n=3) for name in typed if provider_of(name) in complete
+    }
 
 
 def earlier_run(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> EarlierRun:

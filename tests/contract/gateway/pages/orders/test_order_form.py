@@ -2,8 +2,10 @@
 
 import re
 import uuid
+from urllib.parse import parse_qs, urlsplit
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
+from proctor.v1 import run_pb2
 from services.common.errors import ErrorKind
 from tests.contract.gateway.pages.shown_pages import Shown, show
 from tests.fakes.gateway.gateway_harness import GatewayHarness
@@ -126,3 +128,29 @@ async def test_no_model_is_started_where_another_one_is_wrong(harness: GatewayHa
 async def test_the_address_that_refused_limits_leave_leads_to_the_queue(harness: GatewayHarness) -> None:
     shown = await show(harness, "/queue/limits")
     assert (shown.status, shown.headers["Location"]) == (303, "/queue")
+
+
+async def test_models_are_chosen_from_a_list_with_size_context_and_price(harness: GatewayHarness) -> None:
+    price = run_pb2.ModelPrice(input_per_million=0.25, output_per_million=1.5, currency="USD")
+    harness.scheduler.prices["vllm/starter"] = price
+    shown = await show(harness, "/runs/new?benchmark=suite:starter&temperature=0.5&also=vllm/starter")
+    offered = shown.html[shown.html.index('class="offered"') :]
+    for part in ("15.4 MB", "1\u2009024", "0.25 USD", "1.50 USD", "The folder /none does not exist."):
+        assert part in offered, part
+    # Choosing one keeps what is entered, and one that is named already is not named twice.
+    links = [a["href"] or "" for tag, a in shown.elements if tag == "a" and "hx-get" in a]
+    chosen = [parse_qs(urlsplit(link).query) for link in links if link.startswith("/runs/new?")]
+    kept = {"benchmark": ["suite:starter"], "temperature": ["0.5"], "also": ["vllm/starter"]}
+    assert chosen == [kept | {"model": ["vllm/starter"]}, kept]
+
+
+async def test_a_typed_name_that_its_provider_does_not_list_is_warned_of(harness: GatewayHarness) -> None:
+    warning = "is not on the list of its provider"
+    shown = await show(harness, "/runs/new?model=vllm/startr&benchmark=suite:starter")
+    assert f"vllm/startr {warning}" in shown.html
+    suggested = [a for tag, a in shown.elements if a.get("aria-label") == "Choose vllm/starter"]
+    assert "model=vllm%2Fstarter" in (suggested[0]["href"] or "")
+    # Of gemini, which gives no list now, nothing is known; "small" is another name of a model.
+    for known in ("vllm/starter", "gemini/unlisted", "small"):
+        shown = await show(harness, f"/runs/new?model={known}&benchmark=suite:starter")
+        assert warning not in shown.html, known
