@@ -48,6 +48,7 @@ _STYLES = (
     "above",
     "narrow",
     "phone",
+    "stacked",
 )
 _KEPT = "public, max-age=31536000, immutable"
 

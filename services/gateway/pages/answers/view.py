@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from proctor.v1 import outcome_pb2, run_pb2, summary_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
@@ -20,6 +21,8 @@ from services.gateway.pages.rows.runs import RunRow, run_row
 
 # The model chooses in words, after an instruction.
 _IN_WORDS = frozenset({run_pb2.SCORING_METHOD_GENERATE, run_pb2.SCORING_METHOD_CONSTRAINED})
+# Characters of an id that a narrow column shows.
+_SHORT_ID = 5
 # Filters that the form shows folded.
 _RARE = frozenset(
     {"metric", "min_score", "max_score", "min_characters", "max_characters", "marked", "failure"}
@@ -98,8 +101,8 @@ class AnswerRow(AnswerShown):
 class AnswersView(FilteredPage):
     """A page of answers, and the one shown in full; it is the first where `is_asked` is false.
 
-    `fault` is the sentence about a filter that the run refuses. `request` is that of the shown answer, as JSON,
-    and "" where the answer has no more than texts; so is `response`.
+    `fault` is the sentence about a filter that the run refuses. `request` and `response` are those of
+    the shown answer, as JSON, and "" where it has no more than texts.
     """
 
     run: RunRow
@@ -132,6 +135,16 @@ class AnswersView(FilteredPage):
     def address_with(self, **changes: str) -> str:
         """The address of this page of the list."""
         return self.link(**{"after": self.get("after"), "from": self.get("from"), **changes})
+
+    @property
+    def shared(self) -> str:
+        """What all ids of the page begin with; "" where it is too short to hide what tells them apart."""
+        ids = {row.row_id for row in self.rows}
+        if len(ids) == 1:
+            return ""
+        alike = takewhile(lambda pair: pair[0] == pair[1], zip(min(ids), max(ids), strict=False))
+        common = "".join(first for first, _ in alike)
+        return common if len(common) > _SHORT_ID else ""
 
     @property
     def lm_eval_task(self) -> str:

@@ -5,6 +5,13 @@ import { axes, colour, follow } from "./chart_theme.js";
 const HEIGHT = 120, SPAN = 300, ROWS = 20;
 const clock = at => new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
+// The next number above of which a half is a short number too.
+function roundedUp(value) {
+  if (!value) return 1;
+  const unit = 10 ** Math.floor(Math.log10(value));
+  return unit * [1, 2, 4, 6, 8, 10].find(each => each * unit >= value * 1.02 || each === 10);
+}
+
 class LiveChart extends HTMLElement {
   connectedCallback() {
     const { x, y } = JSON.parse(this.getAttribute("data"));
@@ -20,10 +27,10 @@ class LiveChart extends HTMLElement {
     const axis = axes(this), [xs] = this.points, last = () => xs.at(-1) ?? 60;
     this.plot = new globalThis.uPlot({
       width: this.clientWidth || 400, height: HEIGHT, legend: { show: false }, cursor: { show: false }, padding: [8, 0, 0, 0],
-      scales: { x: { range: () => [Math.min(xs[0] ?? 0, last() - 60), last()] }, y: { range: (_, low, high) => [0, high * 1.15 || 1] } },
+      scales: { x: { range: () => [Math.min(xs[0] ?? 0, last() - 60), last()] }, y: { range: (_, low, high) => [0, roundedUp(high)] } },
       axes: [
         { ...axis, grid: { show: false }, size: 22, space: 70, incrs: [15, 30, 60, 120], values: (plot, ticks) => plot.data[0].length ? ticks.map(clock) : [] },
-        { ...axis, size: 46, splits: (_, __, low, high) => [0, high / 2, high], values: (_, ticks) => ticks.map(tick => tick >= 10 ? Math.round(tick) : Number(tick.toFixed(1))) },
+        { ...axis, size: 46, splits: (_, __, low, high) => [0, high / 2, high], values: (_, ticks) => ticks.map(tick => tick.toLocaleString(undefined, { maximumFractionDigits: 2 })) },
       ],
       series: [{}, { stroke: colour(this, "--s1"), width: 1.6, fill: colour(this, "--accent-wash"), points: { show: () => xs.length === 1 } }],
     }, this.points, this);

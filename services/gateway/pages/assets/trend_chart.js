@@ -1,9 +1,13 @@
 // <trend-chart>: a line per model over days. Its legend and its table are HTML beside it.
 import { axes, colour, follow } from "./chart_theme.js";
 
-const HEIGHT = 240, DAY = 86400;
+const HEIGHT = 240, MINUTE = 60, HOUR = 3600, DAY = 86400;
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [4, 2], [1, 2]];
+// Steps of the time axis: within a day, and over days.
+const WITHIN = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720].map(minutes => minutes * MINUTE);
+const OVER = [1, 2, 7, 14, 28].map(days => days * DAY);
 const date = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
 class TrendChart extends HTMLElement {
   connectedCallback() {
@@ -22,6 +26,17 @@ class TrendChart extends HTMLElement {
     const rows = this.lines.map(line => { const known = new Map(line.x.map((x, i) => [x, line.y[i]])); return times.map(x => known.get(x)); });
     return [times, ...rows];
   }
+  // A margin on both sides; runs of a minute are minutes apart, not at one place.
+  fitted(low, high) {
+    const margin = Math.max((high - low) * .04, 5 * MINUTE);
+    return [low - margin, high + margin];
+  }
+  // Days, or times of a day with the day below the first one of it.
+  dates(ticks) {
+    if (ticks.length > 1 && ticks[1] - ticks[0] >= DAY) return ticks.map(tick => date.format(tick * 1000));
+    const days = ticks.map(tick => date.format(tick * 1000));
+    return ticks.map((tick, i) => clock.format(tick * 1000) + (days[i] === days[i - 1] ? "" : `\n${days[i]}`));
+  }
   draw() {
     this.plot?.destroy();
     const axis = axes(this), percent = this.lines.every(line => line.y.every(y => y >= 0 && y <= 1));
@@ -29,9 +44,9 @@ class TrendChart extends HTMLElement {
     const series = this.lines.map((line, i) => ({ label: line.name, stroke: colour(this, `--s${i + 1}`), width: 1.8, dash: DASHES[i], spanGaps: true, points: { show: true, size: 6, fill: colour(this, `--s${i + 1}`) } }));
     this.plot = new globalThis.uPlot({
       width: this.clientWidth || 600, height: HEIGHT, legend: { show: false }, padding: [10, 10, 0, 0], cursor: { y: false, focus: { prox: 24 } }, focus: { alpha: .3 },
-      scales: { x: { range: (_, low, high) => high - low < DAY ? [low - DAY / 2, high + DAY / 2] : [low, high] } },
+      scales: { x: { range: (_, low, high) => this.fitted(low, high) } },
       axes: [
-        { ...axis, size: 26, incrs: [DAY, 2 * DAY, 7 * DAY, 14 * DAY], values: (_, ticks) => ticks.map(tick => date.format(tick * 1000)) },
+        { ...axis, size: 40, space: 64, incrs: [...WITHIN, ...OVER], values: (_, ticks) => this.dates(ticks) },
         { ...axis, size: 44, values: (_, ticks) => ticks.map(figure) },
       ],
       series: [{}, ...series],

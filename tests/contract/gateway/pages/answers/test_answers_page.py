@@ -375,6 +375,14 @@ async def test_reasoning_stands_apart_from_the_answer(harness: GatewayHarness) -
     assert cut.count("nothing but reasoning, ended by length") == 2
 
 
+async def test_ids_that_begin_alike_show_what_tells_them_apart(harness: GatewayHarness) -> None:
+    shown = (await show(harness, RESULTS)).html
+    # "request-0" to "request-49".
+    assert '<span class="shared">request-</span>49</code>' in shown
+    with_outcomes(harness, recorded(0, row_id="a-1"), recorded(1, row_id="a-2"))
+    assert 'class="shared"' not in (await show(harness, RESULTS)).html
+
+
 async def test_request_and_response_of_a_row_are_shown_as_they_were_sent(harness: GatewayHarness) -> None:
     run = running(tasks=1)
     run.order.params.temperature, run.order.params.max_tokens = 0.5, 9
