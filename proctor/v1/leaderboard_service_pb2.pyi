@@ -269,22 +269,34 @@ class HistoryTotals(_message.Message):
     COMPLETED_RUNS_FIELD_NUMBER: _builtins.int
     ANSWERED_FIELD_NUMBER: _builtins.int
     FAILED_FIELD_NUMBER: _builtins.int
+    COST_FIELD_NUMBER: _builtins.int
+    PRICED_RUNS_FIELD_NUMBER: _builtins.int
+    CURRENCY_FIELD_NUMBER: _builtins.int
     completed_runs: _builtins.int
     """Runs that completed."""
     answered: _builtins.int
     """Answers of all runs."""
     failed: _builtins.int
     """Samples that failed."""
+    cost: _builtins.float
+    """Cost of the runs whose models have a price."""
+    priced_runs: _builtins.int
+    """Number of these runs."""
+    currency: _builtins.str
+    """Currency of the cost; empty without such runs."""
     def __init__(
         self,
         *,
         completed_runs: _builtins.int = ...,
         answered: _builtins.int = ...,
         failed: _builtins.int = ...,
+        cost: _builtins.float = ...,
+        priced_runs: _builtins.int = ...,
+        currency: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "completed_runs", b"completed_runs", "failed", b"failed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "completed_runs", b"completed_runs", "cost", b"cost", "currency", b"currency", "failed", b"failed", "priced_runs", b"priced_runs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

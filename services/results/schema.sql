@@ -58,6 +58,8 @@ CREATE TABLE closed_runs (
     baselines json,
     answered bigint GENERATED ALWAYS AS (((result ->> 'answered'::text))::bigint) STORED,
     failed bigint GENERATED ALWAYS AS (((result ->> 'failed'::text))::bigint) STORED,
+    cost double precision GENERATED ALWAYS AS (((result ->> 'cost'::text))::double precision) STORED,
+    currency text GENERATED ALWAYS AS ((result ->> 'currency'::text)) STORED,
     CONSTRAINT closed_runs_pkey PRIMARY KEY (run_id),
     CONSTRAINT closed_runs_run_id_fkey FOREIGN KEY (run_id) REFERENCES run_records(run_id) ON DELETE CASCADE
 );

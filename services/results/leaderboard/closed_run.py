@@ -35,7 +35,7 @@ class BenchmarkResult:
 
     `failing_tasks`: those of which too large a share failed; what is left of them may be the easy part.
     `is_stopped`: once it was decided between it and another run, so its figures are of a number of samples
-    that hung on what they say.
+    that hung on what they say. `cost` is None without a price.
     """
 
     conditions: EvaluationConditions
@@ -47,6 +47,8 @@ class BenchmarkResult:
     dataset_name: str = ""
     max_failed_share: float = DEFAULT_MAX_FAILED_SHARE
     is_stopped: bool = False
+    cost: float | None = None
+    currency: str = ""
 
     @property
     def headline(self) -> str:
@@ -116,6 +118,8 @@ def benchmark_result(run: EvaluatedRun, summary: RunSummary) -> BenchmarkResult:
         plan.facts.dataset_name,
         plan.max_failed_share,
         summary.decision is not None,
+        summary.cost,
+        summary.price.currency if summary.price else "",
     )
 
 

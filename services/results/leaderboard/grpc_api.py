@@ -121,7 +121,12 @@ def history_to_proto(history: HistoryPage) -> leaderboard_service_pb2.ListHistor
 
 def _totals_to_proto(totals: HistoryTotals) -> leaderboard_service_pb2.HistoryTotals:
     return leaderboard_service_pb2.HistoryTotals(
-        completed_runs=totals.completed_runs, answered=totals.answered, failed=totals.failed
+        completed_runs=totals.completed_runs,
+        answered=totals.answered,
+        failed=totals.failed,
+        cost=totals.cost,
+        priced_runs=totals.priced_runs,
+        currency=totals.currency,
     )
 
 

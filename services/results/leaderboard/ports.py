@@ -60,12 +60,18 @@ class HistoryRange:
 
 @dataclass(frozen=True, slots=True)
 class HistoryTotals:
-    """The newest 1,001 runs of a history: those that completed, and the answers and failures of all."""
+    """The newest 1,001 runs of a history: those that completed, and the answers and failures of all.
+
+    `cost` is that of the `priced_runs`, in the currency of the price file.
+    """
 
     runs: int
     completed_runs: int
     answered: int
     failed: int
+    cost: float = 0.0
+    priced_runs: int = 0
+    currency: str = ""
 
 
 class HistoryStore(Protocol):

@@ -186,9 +186,12 @@ SELECT
     count(*) AS runs,
     count(*) FILTER (WHERE state = 'completed') AS completed_runs,
     coalesce(sum(answered), 0)::bigint AS answered,
-    coalesce(sum(failed), 0)::bigint AS failed
+    coalesce(sum(failed), 0)::bigint AS failed,
+    coalesce(sum(cost), 0) AS cost,
+    count(cost) AS priced_runs,
+    coalesce(max(currency), '') AS currency
 FROM (
-    SELECT c.state, c.answered, c.failed
+    SELECT c.state, c.answered, c.failed, c.cost, c.currency
     FROM history_entries AS h
     JOIN closed_runs AS c USING (run_id)
     WHERE h.benchmark = :benchmark AND h.model = :model AND :state IN ('', c.state) AND h.closed_at >= :since

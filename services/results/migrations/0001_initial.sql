@@ -353,7 +353,10 @@ CREATE TABLE closed_runs (
     baselines json,
     -- Beside the result: a history sums them over thousands of runs.
     answered bigint GENERATED ALWAYS AS ((result ->> 'answered')::bigint) STORED,
-    failed bigint GENERATED ALWAYS AS ((result ->> 'failed')::bigint) STORED
+    failed bigint GENERATED ALWAYS AS ((result ->> 'failed')::bigint) STORED,
+    -- Null without a price.
+    cost double precision GENERATED ALWAYS AS ((result ->> 'cost')::double precision) STORED,
+    currency text GENERATED ALWAYS AS (result ->> 'currency') STORED
 );
 
 -- Completed runs whose baselines are still to be computed.

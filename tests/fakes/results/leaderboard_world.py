@@ -6,6 +6,7 @@ from typing import Protocol
 
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod, TaskGroup
+from proctor.values.usage import ModelPrice
 from services.results.leaderboard.add_baselines import AddBaselines
 from services.results.leaderboard.list_history import NEWEST
 from services.results.leaderboard.ports import (
@@ -50,6 +51,7 @@ class World:
         project_id: int = 1,
         limit: int | None = None,
         method: ScoringMethod = ScoringMethod.LOGLIKELIHOOD,
+        price: ModelPrice | None = None,
     ) -> RunPlan:
         """An open run of four samples, so many of them answered well."""
         sample_set_id = new_id()
@@ -57,7 +59,7 @@ class World:
             sample_set_id, [choice_sample(at, sample_set_id) for at in range(4)]
         )
         await self.stores.sample_sets.commit(sample_set_id, 4)
-        facts = RunFacts(self.benchmark, 0, model, project_id, limit=limit)
+        facts = RunFacts(self.benchmark, 0, model, project_id, limit=limit, price=price)
         groups = (TaskGroup(self.benchmark, ("t0",)),)
         plan = replace(plan_of([4], [sample_set_id]), facts=facts, groups=groups, scoring_method=method)
         await self.stores.records.open(plan, 1)

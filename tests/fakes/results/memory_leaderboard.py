@@ -79,11 +79,15 @@ class MemoryLeaderboard:
 
     async def totals(self, page: HistoryRange) -> HistoryTotals:
         runs = sorted(self._listed(page), key=_key, reverse=True)[: MAX_COUNTED + 1]
+        priced = [run.result for run in runs if run.result.cost is not None]
         return HistoryTotals(
             runs=len(runs),
             completed_runs=sum(run.state is RunState.COMPLETED for run in runs),
             answered=sum(run.result.answered for run in runs),
             failed=sum(run.result.failed for run in runs),
+            cost=sum(filter(None, (result.cost for result in priced))),
+            priced_runs=len(priced),
+            currency=max((result.currency for result in priced), default=""),
         )
 
     def _listed(self, page: HistoryRange) -> list[ClosedRun]:

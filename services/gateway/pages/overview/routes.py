@@ -4,6 +4,7 @@ It counts completed runs of suites, or of the chosen suite.
 """
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -11,19 +12,26 @@ from fastapi import APIRouter, Depends, Query, WebSocket
 from starlette.responses import JSONResponse, Response
 
 from proctor.v1 import run_pb2
-from proctor.v1.leaderboard_service_pb2 import ListHistoryRequest, ListHistoryResponse
+from proctor.v1.leaderboard_service_pb2 import (
+    ListClosedRunsRequest,
+    ListHistoryRequest,
+    ListHistoryResponse,
+)
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, SchedulerCalls
 from services.gateway.pages.filters import MAIN_METRICS, filter_options
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
-from services.gateway.pages.overview.view import OverviewView, ScoredRun, points_of
+from services.gateway.pages.overview.view import OverviewView, RecentResult, ScoredRun, Spent, points_of
 from services.gateway.pages.page import PageOf
+from services.gateway.pages.rows.closed_runs import closed_run
+from services.gateway.pages.rows.figure import Figure
 from services.gateway.pages.rows.runs import newest_runs
 from services.gateway.pages.table_files import csv_file
 
 # Points of a chart that can still be read.
 _MAX_SHOWN = 500
+_RECENT = 8
 # Bounds an export to 50,000 runs.
 _MAX_PAGES = 100
 _DAYS = 30
@@ -56,13 +64,16 @@ FiltersOf = Annotated[Filters, Depends()]
 async def show_overview(
     page: PageOf, scheduler: SchedulerCalls, results: ResultsCalls, now: Now, filters: FiltersOf
 ) -> Response:
-    (history, fault), runs, options = await asyncio.gather(
+    (points, recent, history, fault), spent, runs, options = await asyncio.gather(
         _found(results, filters),
+        _spent(results, filters),
         newest_runs(scheduler, now, suite=filters.suite),
         filter_options(scheduler, filters.named()),
     )
     view = OverviewView(
-        points=points_of(history),
+        points=points,
+        recent=recent,
+        spent=spent,
         total=history.total,
         is_whole=not history.next_page_token,
         metric=filters.metric or MAIN_METRICS[0],
@@ -109,14 +120,43 @@ async def export_csv(results: ResultsCalls, filters: FiltersOf) -> Response:
     return csv_file("runs.csv", _COLUMNS, (_record(point).values() for point in points))
 
 
-async def _found(results: Results, filters: Filters) -> tuple[ListHistoryResponse, str]:
-    """The newest runs, or none and why the filters are refused."""
+async def _found(
+    results: Results, filters: Filters
+) -> tuple[Sequence[ScoredRun], Sequence[RecentResult], ListHistoryResponse, str]:
+    """The newest runs, and the first of them in full; or none and why the filters are refused."""
     try:
-        return await results.leaderboard.ListHistory(_request(filters)), ""
+        history = await results.leaderboard.ListHistory(_request(filters))
     except DomainError as error:
         if error.kind is not ErrorKind.INVALID:
             raise
-        return ListHistoryResponse(), error.message
+        return (), (), ListHistoryResponse(), error.message
+    points = points_of(history)
+    return points, await _recent(results, points[:_RECENT]), history, ""
+
+
+async def _recent(results: Results, newest: Sequence[ScoredRun]) -> Sequence[RecentResult]:
+    ids = [each.job_id for each in newest]
+    if not ids:
+        return ()
+    accuracies, f1s = await asyncio.gather(*(_figures(results, ids, metric) for metric in ("accuracy", "f1")))
+    none = Figure()
+    return [
+        RecentResult(each, accuracies.get(each.job_id, none), f1s.get(each.job_id, none)) for each in newest
+    ]
+
+
+async def _figures(results: Results, run_ids: Sequence[str], metric: str) -> Mapping[str, Figure]:
+    closed = await results.leaderboard.ListClosedRuns(ListClosedRunsRequest(run_ids=run_ids, metric=metric))
+    return {each.run_id: closed_run(each).figure for each in closed.entries}
+
+
+async def _spent(results: Results, filters: Filters) -> Spent:
+    """Of runs of every kind and state: those that failed cost too."""
+    request = ListHistoryRequest(
+        benchmark=filters.suite, days=filters.days, page_size=1, includes_totals=True
+    )
+    totals = (await results.leaderboard.ListHistory(request)).totals
+    return Spent(totals.cost, totals.priced_runs, totals.currency)
 
 
 async def _all_points(results: Results, filters: Filters) -> list[ScoredRun]:

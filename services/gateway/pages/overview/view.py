@@ -11,6 +11,7 @@ from services.gateway.api.leaderboard import history_entry
 from services.gateway.pages.addresses import FilteredPage
 from services.gateway.pages.filters import FilterOptions
 from services.gateway.pages.rows.closed_runs import ClosedRun
+from services.gateway.pages.rows.figure import Figure
 from services.gateway.pages.rows.runs import NewestRuns
 
 # As many as there are colours.
@@ -20,6 +21,24 @@ _MAX_LINES = 6
 class ScoredRun(ClosedRun):
     score: float
     completed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RecentResult:
+    """A run with its headline figure, and those of two usual metrics as far as it has them."""
+
+    run: ScoredRun
+    accuracy: Figure
+    f1: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """The cost of all runs of the days whose models have a price."""
+
+    cost: float
+    priced_runs: int
+    currency: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +55,8 @@ class OverviewView(FilteredPage):
     """`points` are the newest of the `total` runs that have the metric. `fault`: why filters are refused."""
 
     points: Sequence[ScoredRun]
+    recent: Sequence[RecentResult]
+    spent: Spent
     total: int
     is_whole: bool
     metric: str

@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import ScoringMethod
+from proctor.values.usage import ModelPrice
 from services.common.errors import DependencyUnavailable, TookTooLong
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
@@ -270,6 +271,18 @@ async def test_a_history_is_of_one_state_and_is_summed_up(world: World) -> None:
     only_failed = replace(everything, state=RunState.FAILED)
     assert [run.run_id for run in await world.kept.page(only_failed)] == [failed.run_id]
     assert (await world.kept.totals(only_failed)).runs == 1
+
+
+async def test_the_cost_of_a_history_is_that_of_the_runs_with_a_price(world: World) -> None:
+    price = ModelPrice(1_000_000.0, 2_000_000.0, currency="EUR")
+    priced = [await world.run("p/spent", right=1, price=price) for _ in range(2)]
+    for plan in (*priced, await world.run("p/spent", right=1)):
+        await world.close(plan)
+    costs = [(await world.summary_of(plan)).cost for plan in priced]
+    totals = await world.kept.totals(HistoryRange(world.benchmark, "p/spent", A_DAY_AGO, NEWEST, 9))
+    assert all(costs)
+    assert (totals.runs, totals.priced_runs, totals.currency) == (3, 2, "EUR")
+    assert totals.cost == pytest.approx(sum(filter(None, costs)))
 
 
 async def test_a_history_is_counted_and_summed_up_to_a_bound(
