@@ -1,7 +1,6 @@
 """The answers of a run on a page: filters and addresses, pages, the chosen answer, hostile text."""
 
 import csv
-import html
 import json
 import re
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -381,27 +380,3 @@ async def test_ids_that_begin_alike_show_what_tells_them_apart(harness: GatewayH
     assert '<span class="shared">request-</span>49</code>' in shown
     with_outcomes(harness, recorded(0, row_id="a-1"), recorded(1, row_id="a-2"))
     assert 'class="shared"' not in (await show(harness, RESULTS)).html
-
-
-async def test_request_and_response_of_a_row_are_shown_as_they_were_sent(harness: GatewayHarness) -> None:
-    run = running(tasks=1)
-    run.order.params.temperature, run.order.params.max_tokens = 0.5, 9
-    harness.scheduler.put(run)
-    row = recorded(0, task="task_0")
-    row.request_json = json.dumps({"messages": [{"role": "user", "content": "<b>?"}], "temperature": 1.5})
-    row.outcome.answer.body_json = json.dumps({"choices": [{"text": "</pre>"}], "id": "cmpl-1"})
-    with_outcomes(harness, row, recorded(1, task="task_0"))
-    shown = (await show(harness, RESULTS)).html
-    documents = re.compile(r"<summary>(?:Request|Response)</summary>\s*<pre[^>]*>(.*?)</pre>", re.DOTALL)
-    request, response = documents.findall(shown)
-    sent = json.loads(html.unescape(request))
-    assert sent["messages"] == [{"role": "user", "content": "<b>?"}]
-    # The row's own parameters override those of its run.
-    assert (sent["temperature"], sent["max_tokens"]) == (1.5, 9)
-    assert json.loads(html.unescape(response)) == {"choices": [{"text": "</pre>"}], "id": "cmpl-1"}
-    assert "<summary>Request" not in (await show(harness, f"{RESULTS}?row=1.0")).html
-    file = (await show(harness, f"{RESULTS}/export.jsonl")).html
-    first, second = [json.loads(line) for line in file.splitlines()]
-    assert json.loads(first["request"])["temperature"] == 1.5
-    assert json.loads(first["response"])["id"] == "cmpl-1"
-    assert (second["request"], second["response"]) == (None, None)
