@@ -31,6 +31,11 @@ class ParameterField:
         return "" if math.isinf(self.limits.highest) else f"{self.limits.highest:.10g}"
 
     @property
+    def usual(self) -> str:
+        """What holds where nothing is entered; the section says it of the others."""
+        return {"repetition_penalty": "1", "seed": "none"}.get(self.name, "default")
+
+    @property
     def hint(self) -> str:
         """The range where it is more than a lowest number, and the note."""
         limits = self.limits

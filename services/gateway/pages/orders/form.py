@@ -26,6 +26,8 @@ from services.gateway.pages.text import entered
 ALSO = "also"
 CRON, TIME_ZONE = "cron", "time_zone"
 UNTIL_DECIDED, MARGIN, ALPHA = "until_decided", "margin_points", "alpha"
+# Of a data set whose answers are kept only; a form that names no metric offers one where there are targets.
+NO_METRIC = "none"
 # Refusals that whoever fills in the form can mend.
 REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT, ErrorKind.EXHAUSTED})
 _NUMBERS = ("project_id", "limit", "num_fewshot", "rollouts", "max_cost")
@@ -130,7 +132,8 @@ class OrderForm:
         if not self.benchmark:
             faults["benchmark"] = "Choose a suite or a data set."
         params, window = self._params(faults), self._window_seconds(faults)
-        metrics = [self._metric(text, faults) for text in self.several("metric")]
+        named = [text for text in self.several("metric") if text != NO_METRIC]
+        metrics = [self._metric(text, faults) for text in named]
         judges = [self._judge(text, faults) for text in self.several("judges")]
         try:
             request = RunRequest.model_validate(self._body(params))

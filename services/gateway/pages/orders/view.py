@@ -11,6 +11,8 @@ from pydantic import BaseModel
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.values.metrics.catalogue import METRICS
+from proctor.values.metrics.metric import MetricInput
 from proctor.values.names.model_name import provider_of
 from proctor.values.names.run_labels import tags_in
 from proctor.values.priority import Priority
@@ -21,7 +23,7 @@ from services.gateway.api.suites.schemas import SuiteList, SuiteListed
 from services.gateway.http.errors import Faults
 from services.gateway.http.presentation import optional, present
 from services.gateway.pages.order_fields import LABELS, ParameterField, fields_of, others_of
-from services.gateway.pages.orders.form import ALSO, OrderForm
+from services.gateway.pages.orders.form import ALSO, NO_METRIC, OrderForm
 from services.gateway.pages.rows.runs import RunRow, run_shown
 
 
@@ -98,6 +100,19 @@ class OrderFormView:
     @property
     def model(self) -> ModelShown | None:
         return next((each for each in self.models if each.model == self.form.get("model")), None)
+
+    @property
+    def metrics(self) -> Sequence[str]:
+        """The metrics of text that an order may name, and what else the form has."""
+        of_text = [name for name, metric in METRICS.items() if MetricInput.TEXT in metric.inputs]
+        return list(dict.fromkeys([*of_text, *(each for each in self.chosen_metrics if each != NO_METRIC)]))
+
+    @property
+    def chosen_metrics(self) -> Sequence[str]:
+        """Those of the form, else exact matches with the targets, if there are any."""
+        chosen = next((each for each in self.datasets if each.dataset_id == self.form.benchmark), None)
+        usual = "exact_match" if chosen and chosen.target_count else NO_METRIC
+        return self.form.several("metric") or [usual]
 
     @property
     def offered(self) -> Mapping[str, Sequence[ModelShown]]:

@@ -21,6 +21,7 @@ from services.gateway.api.runs.repeat import (
 )
 from services.gateway.pages.addresses import address
 from services.gateway.pages.order_fields import LABELS, NAMES, PARAMETER_LABELS
+from services.gateway.pages.orders.form import NO_METRIC
 
 # Parameters of generation that `proctor run` has an option for.
 _OWN_OPTIONS = frozenset({"temperature", "max_tokens", "seed"})
@@ -65,7 +66,8 @@ def form_link(run: run_pb2.Run) -> str:
     pairs += [("completion_window", window_text(order))]
     pairs += [*_decided_pairs(order.until_decided)] if order.HasField("until_decided") else []
     pairs += [("tasks", task) for task in order.tasks]
-    pairs += [("metric", _metric_text(each)) for each in order.metrics]
+    metrics = [_metric_text(each) for each in order.metrics]
+    pairs += [("metric", each) for each in metrics or ([NO_METRIC] if order.dataset_id else [])]
     pairs += [("judges", _judge_text(each)) for each in order.judges]
     return address("/runs/new", pairs + [("line_models", name) for name in order.line_models])
 

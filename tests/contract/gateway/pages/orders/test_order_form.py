@@ -2,12 +2,13 @@
 
 import re
 import uuid
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import run_pb2
 from services.common.errors import ErrorKind
 from tests.contract.gateway.pages.shown_pages import Shown, show
+from tests.fakes.gateway.dataset_service import stored_dataset
 from tests.fakes.gateway.gateway_harness import GatewayHarness
 from tests.fakes.refusals import refused
 
@@ -154,3 +155,25 @@ async def test_a_typed_name_that_its_provider_does_not_list_is_warned_of(harness
     for known in ("vllm/starter", "gemini/unlisted", "small"):
         shown = await show(harness, f"/runs/new?model={known}&benchmark=suite:starter")
         assert warning not in shown.html, known
+
+
+async def test_exact_match_is_offered_where_there_are_targets_and_none_can_be_chosen(
+    harness: GatewayHarness,
+) -> None:
+    for number, targets in enumerate((5, 0)):
+        dataset = stored_dataset(f"ds_{number:032x}", name="rows.jsonl", target_count=targets)
+        harness.scheduler.datasets.kept[dataset.dataset_id] = dataset
+    assert "exact_match" in chosen(await show(harness, f"/runs/new?benchmark=dataset:ds_{0:032x}"))
+    without = chosen(await show(harness, f"/runs/new?benchmark=dataset:ds_{1:032x}"))
+    assert "exact_match" not in without
+    none = chosen(await show(harness, f"/runs/new?benchmark=dataset:ds_{0:032x}&metric=none"))
+    assert "exact_match" not in none
+    given = await show(
+        harness, f"/runs/new?benchmark=dataset:ds_{0:032x}&metric=" + quote('{"metric": "f1"}')
+    )
+    assert '{"metric": "f1"}' in chosen(given)
+    form = {"Origin": harness.http, "Content-Type": "application/x-www-form-urlencoded"}
+    for metric, names in (("none", []), ("contains", ["contains"])):
+        body = f"model=vllm/starter&benchmark=dataset:ds_{0:032x}&metric={metric}"
+        await show(harness, "/runs/new", method="POST", headers=form, body=body)
+        assert [each.name for each in harness.scheduler.submitted[-1].order.metrics] == names
