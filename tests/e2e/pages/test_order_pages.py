@@ -159,7 +159,7 @@ async def test_two_models_answer_one_prompt_and_an_answer_is_kept(site: Site) ->
         await page.locator("input[name=models]").fill("openai/fake, openai/other")
         await page.locator("input[name=max_tokens]").fill("16")
         await page.get_by_role("button", name="Ask").click()
-        answers = page.locator(".beside article")
+        answers = page.locator(".abreast article")
         await expect(answers).to_have_count(2)
         # The page asks for the answers by itself.
         await expect(page.get_by_role("button", name="Keep as a row")).to_have_count(2, timeout=60_000)
