@@ -35,6 +35,8 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("job_id", "run_id"): _PROMISED,
     ("like", "like_run_id"): "a word of the address, as the flag --like of the command line",
     ("limit", "max_entries"): _PROMISED,
+    ("row_id", "id"): "the word of the address is id, which is a function of Python",
+    ("mapping", "name"): "a word of the address, as the flag --mapping of the command line",
     ("limit", "page_size"): _PROMISED,
     ("memory_needed", "memory_bytes"): _PROMISED,
     ("model_id", "model"): _PROMISED,

@@ -67,6 +67,8 @@ PROMISED = {
     "/api/v1/models",
     "/admin/models",
     "/admin/datasets",
+    "/admin/datasets/mappings",
+    "/admin/datasets/mappings/{name}",
     "/admin/datasets/upload",
     "/admin/datasets/upload/preview",
     "/admin/datasets/{dataset_id}",

@@ -25,6 +25,7 @@ async def test_models_are_listed_with_what_is_known_and_nulls_for_the_rest(harne
         "memory_bytes": 2_015_400_000,
         "quantization": "bfloat16",
         "problem": None,
+        "price": None,
         "created_at": "2023-11-14T22:13:20Z",
     }
     assert {word for word, has in can.items() if has} == {"chat", "seed"}

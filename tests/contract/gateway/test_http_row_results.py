@@ -60,6 +60,7 @@ async def test_answers_come_page_by_page_in_the_form_of_batch_lines(harness: Gat
             "status_code": 200,
             "body": completion_of(run),
         },
+        "request": None,
         "error": None,
         "row": 0,
         "sample": 0,

@@ -1,7 +1,7 @@
 // <trend-chart>: a line per model over days. Its legend and its table are HTML beside it.
 import { axes, colour, follow } from "./chart_theme.js";
 
-const HEIGHT = 240, MINUTE = 60, HOUR = 3600, DAY = 86400;
+const HEIGHT = 240, MINUTE = 60, DAY = 86400;
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [4, 2], [1, 2]];
 // Steps of the time axis: within a day, and over days.
 const WITHIN = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720].map(minutes => minutes * MINUTE);
