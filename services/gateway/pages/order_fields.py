@@ -89,6 +89,8 @@ LABELS: Mapping[str, str] = {
 }
 PARAMETER_LABELS: Mapping[str, str] = {field.name: field.label for field in _FIELDS}
 NAMES = tuple(PARAMETER_LABELS)
+# Of a data set whose answers are kept only; a form that names no metric offers one where there are targets.
+NO_METRIC = "none"
 
 
 def fields_of(engine: str) -> Sequence[ParameterField]:

@@ -19,15 +19,13 @@ from services.gateway.api.runs.requests import JudgeNamed, RunRequest
 from services.gateway.http.errors import Faults, FormFaults
 from services.gateway.http.form_sentences import form_sentence
 from services.gateway.pages.addresses import address
-from services.gateway.pages.order_fields import NAMES
+from services.gateway.pages.order_fields import NAMES, NO_METRIC
 from services.gateway.pages.text import entered
 
 # Further models, separated by commas.
 ALSO = "also"
 CRON, TIME_ZONE = "cron", "time_zone"
 UNTIL_DECIDED, MARGIN, ALPHA = "until_decided", "margin_points", "alpha"
-# Of a data set whose answers are kept only; a form that names no metric offers one where there are targets.
-NO_METRIC = "none"
 # Refusals that whoever fills in the form can mend.
 REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT, ErrorKind.EXHAUSTED})
 _NUMBERS = ("project_id", "limit", "num_fewshot", "rollouts", "max_cost")

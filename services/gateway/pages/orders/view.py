@@ -22,8 +22,8 @@ from services.gateway.api.models import ModelShown, models_shown
 from services.gateway.api.suites.schemas import SuiteList, SuiteListed
 from services.gateway.http.errors import Faults
 from services.gateway.http.presentation import optional, present
-from services.gateway.pages.order_fields import LABELS, ParameterField, fields_of, others_of
-from services.gateway.pages.orders.form import ALSO, NO_METRIC, OrderForm
+from services.gateway.pages.order_fields import LABELS, NO_METRIC, ParameterField, fields_of, others_of
+from services.gateway.pages.orders.form import ALSO, OrderForm
 from services.gateway.pages.rows.runs import RunRow, run_shown
 
 

@@ -20,8 +20,7 @@ from services.gateway.api.runs.repeat import (
     window_text,
 )
 from services.gateway.pages.addresses import address
-from services.gateway.pages.order_fields import LABELS, NAMES, PARAMETER_LABELS
-from services.gateway.pages.orders.form import NO_METRIC
+from services.gateway.pages.order_fields import LABELS, NAMES, NO_METRIC, PARAMETER_LABELS
 
 # Parameters of generation that `proctor run` has an option for.
 _OWN_OPTIONS = frozenset({"temperature", "max_tokens", "seed"})
