@@ -74,6 +74,8 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "changes": "changes:changes",
         "keys": "keys:keys_group",
         "notices": "notices:notices_group",
+        "login": "login:login",
+        "logout": "login:logout",
         "projects": "projects:projects_group",
         "nats-users": "stack.commands:nats_users",
         "reclose": "runs.commands:reclose",

@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperOption
 
 from proctor.cli.options import API_KEY_VARIABLE, ConnectionOptions
 from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal, execute, say
+from proctor.cli.saved_login import login_file, token_for
 from proctor.client.errors import ClientError, Unreachable
 from proctor.client.proctor_client import ProctorClient
 from proctor.distribution import COMMANDS, NAME
@@ -91,7 +92,7 @@ def _typer_form(command: Command) -> Command:
 
         async def connected() -> ExitCode | None:
             address = find_gateway(connection.gateway)
-            async with ProctorClient(address, user=connection.user, api_key=api_key()) as client:
+            async with ProctorClient(address, user=connection.user, api_key=api_key(address)) as client:
                 code: ExitCode | None = await command(Session(client, terminal), **given)
                 return code
 
@@ -102,8 +103,9 @@ def _typer_form(command: Command) -> Command:
     return run
 
 
-def api_key() -> str:
-    return os.environ.get(API_KEY_VARIABLE, "").strip()
+def api_key(gateway: str) -> str:
+    """The key of the environment, else the token of who is signed in at this gateway. Raises `Refused`."""
+    return os.environ.get(API_KEY_VARIABLE, "").strip() or token_for(gateway, login_file())
 
 
 def _alone(command: Command) -> Command:
@@ -193,7 +195,9 @@ def print_version(is_asked: bool) -> None:  # as typer calls it
         address, release = "", ""
         with contextlib.suppress(ClientError, StackError):
             address = find_gateway(os.environ.get("PROCTOR_GATEWAY"))
-            async with ProctorClient(address, api_key=api_key(), timeout_seconds=_VERSION_SECONDS) as client:
+            async with ProctorClient(
+                address, api_key=api_key(address), timeout_seconds=_VERSION_SECONDS
+            ) as client:
                 release = await client.release()
         beside = f"; the gateway at {address} is {release}" if release else ""
         say(terminal.out, f"{COMMANDS[0]} {version(NAME)}{beside}")

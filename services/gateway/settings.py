@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network
 from typing import Annotated, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from proctor.values.names.user import is_user_name
+from proctor.values.names.user import Role, is_user_name
 from services.common.process import is_loopback
 from services.common.shared_settings import (
     CallerKey,
@@ -71,10 +73,34 @@ class GatewaySettings(ServiceSettings):
     key."""
     operators: frozenset[UserName] = frozenset()
     """JSON list of users with a key who may change limits, and the runs and uploads of others."""
+    oidc_issuer: str = ""
+    """Address of an OpenID provider, as its tokens name it. Empty: users have API keys alone."""
+    oidc_client_id: str = ""
+    """Name of this gateway at the provider. Tokens are for it."""
+    oidc_client_secret: SecretStr = SecretStr("")
+    """Its secret there. Empty for a public client."""
+    oidc_redirect_url: str = ""
+    """Address of the gateway's /sign-in/callback as browsers reach it. Empty: pages offer no such sign-in."""
+    oidc_audiences: frozenset[str] = frozenset()
+    """JSON list of further audiences whose tokens are taken."""
+    oidc_scopes: str = "openid profile email"
+    """Scopes that a browser's sign-in asks for."""
+    oidc_user_claim: str = "sub"
+    """Claim with the name of the user. Nobody may choose another user's: `email` is taken where it is
+    verified."""
+    oidc_groups_claim: str = "groups"
+    """Claim with the user's groups."""
+    oidc_roles: Mapping[str, Role] = Field(default_factory=dict)
+    """JSON object from group to role: viewer, runner, maintainer or operator. The highest counts."""
+    oidc_default_role: Role | None = None
+    """Role of users in none of these groups. Empty: they are refused."""
     allowed_hosts: frozenset[str] = frozenset()
     """JSON list of names that clients call the gateway by, beside localhost and addresses. `*`: any name."""
     allowed_origins: frozenset[str] = frozenset()
     """JSON list of origins, such as `https://pages.example.com`, whose pages may send changes."""
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    """JSON list of proxies, as addresses or networks such as `10.0.0.0/8`, whose X-Forwarded-For is believed:
+    the audit and limits of unknown keys have the address in it."""
     allow_anonymous: bool = False
     """Serve other machines without API keys: all who reach the port may do everything."""
     max_body_bytes: int = Field(default=1024 * 1024, ge=1024)
@@ -123,6 +149,24 @@ class GatewaySettings(ServiceSettings):
         return self
 
     @model_validator(mode="after")
+    def oidc_is_whole(self) -> Self:
+        if not self.oidc_issuer:
+            return self
+        if not self.oidc_client_id:
+            raise ValueError("PROCTOR_GATEWAY_OIDC_ISSUER needs PROCTOR_GATEWAY_OIDC_CLIENT_ID")
+        if not self.oidc_roles and self.oidc_default_role is None:
+            raise ValueError(
+                "with PROCTOR_GATEWAY_OIDC_ISSUER nobody has a role: set PROCTOR_GATEWAY_OIDC_ROLES"
+            )
+        for address in filter(None, (self.oidc_issuer, self.oidc_redirect_url)):
+            parts = urlsplit(address)
+            if parts.scheme != "https" and not (
+                parts.scheme == "http" and is_loopback(f"{parts.hostname}:0")
+            ):
+                raise ValueError(f"{address} must begin with https://: tokens pass there")
+        return self
+
+    @model_validator(mode="after")
     def keys_name_one_user(self) -> Self:
         holders: dict[str, str] = {}
         for name, key in self.api_keys.items():
@@ -133,12 +177,12 @@ class GatewaySettings(ServiceSettings):
 
     @model_validator(mode="after")
     def others_need_a_key(self) -> Self:
-        if self.api_keys or self.allow_anonymous:
+        if self.api_keys or self.oidc_issuer or self.allow_anonymous:
             return self
         for address in (self.http_address, self.grpc_address):
             if not is_loopback(address):
                 raise ValueError(
                     f"{address} can be reached from other machines: set PROCTOR_GATEWAY_API_KEYS, "
-                    "or PROCTOR_GATEWAY_ALLOW_ANONYMOUS=true"
+                    "PROCTOR_GATEWAY_OIDC_ISSUER, or PROCTOR_GATEWAY_ALLOW_ANONYMOUS=true"
                 )
         return self

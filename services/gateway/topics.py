@@ -13,9 +13,12 @@ from services.gateway.auth.audit_trail import AuditTrail
 from services.gateway.auth.follow_keys import FollowKeys
 from services.gateway.auth.identity import Identity
 from services.gateway.auth.key_ring import KeyRing
+from services.gateway.auth.oidc.provider import Client, Provider
+from services.gateway.auth.oidc.sign_in import OidcSignIn
 from services.gateway.auth.request_counts import WrongKeys
 from services.gateway.auth.sessions import Sessions
 from services.gateway.auth.settings_keys import SettingsKeys
+from services.gateway.auth.trusted_proxies import TrustedProxies
 from services.gateway.backends.calls import RESULTS, SCHEDULER, Results, Scheduler
 from services.gateway.backends.health import BackendHealth
 from services.gateway.grpc_proxy.forwarded_services import ForwardedService, public_services
@@ -65,6 +68,32 @@ class Topics:
         return (self.http.pages.live_runs.stop, self.http.pages.live_views.stop)
 
 
+def _provider(settings: GatewaySettings) -> OidcSignIn | None:
+    if not settings.oidc_issuer:
+        return None
+    # It loads cryptography, which most gateways need not.
+    from services.gateway.auth.oidc.tokens import ClaimRules, Tokens  # noqa: PLC0415  # only for a provider
+
+    clock, pepper = SystemClock(), Pepper(caller_key=usable_caller_key(settings.caller_key), purpose=b"oidc")
+    client = Client(
+        client_id=settings.oidc_client_id,
+        secret=settings.oidc_client_secret.get_secret_value(),
+        redirect_url=settings.oidc_redirect_url,
+        scopes=settings.oidc_scopes,
+    )
+    rules = ClaimRules(
+        issuer=settings.oidc_issuer,
+        audiences=(settings.oidc_client_id, *settings.oidc_audiences),
+        user_claim=settings.oidc_user_claim,
+        groups_claim=settings.oidc_groups_claim,
+        roles=settings.oidc_roles,
+        default_role=settings.oidc_default_role,
+    )
+    provider = Provider(issuer=settings.oidc_issuer, client=client, clock=clock)
+    tokens = Tokens(rules=rules, clock=clock)
+    return OidcSignIn(provider=provider, tokens=tokens, pepper=pepper, clock=clock)
+
+
 def make_topics(settings: GatewaySettings, connections: Connections) -> Topics:
     timeout_seconds = settings.call_timeout_seconds
     scheduler = Scheduler(channel=connections.scheduler, timeout_seconds=timeout_seconds)
@@ -80,6 +109,8 @@ def make_topics(settings: GatewaySettings, connections: Connections) -> Topics:
         slots=_call_slots(settings),
         wrong_keys=WrongKeys(clock=SystemClock()),
         trail=AuditTrail(scheduler=scheduler, clock=SystemClock()),
+        proxies=TrustedProxies(networks=settings.trusted_proxies),
+        provider=_provider(settings),
     )
     http = HttpParts(
         scheduler=scheduler,
@@ -102,8 +133,11 @@ def _identity(settings: GatewaySettings, ring: KeyRing) -> Identity:
     """Codes of sessions and of keys in the settings are of a kind of their own."""
     pepper = Pepper(caller_key=usable_caller_key(settings.caller_key), purpose=b"sessions")
     of_settings = SettingsKeys(api_keys=settings.api_keys, operators=settings.operators, pepper=pepper)
-    sessions = Sessions(keys=of_settings, ring=ring, pepper=pepper, clock=SystemClock())
-    return Identity(settings=of_settings, ring=ring, sessions=sessions)
+    has_provider = bool(settings.oidc_issuer)
+    sessions = Sessions(
+        keys=of_settings, ring=ring, pepper=pepper, clock=SystemClock(), has_provider=has_provider
+    )
+    return Identity(settings=of_settings, ring=ring, sessions=sessions, has_provider=has_provider)
 
 
 def _page_parts(scheduler: Scheduler, results: Results) -> PageParts:

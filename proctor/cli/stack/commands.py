@@ -88,7 +88,8 @@ def status(gateway: Gateway = None, as_json: AsJson = False) -> None:
         shown: dict[str, JsonValue] = {"stack": stack_document(stack, figures)}
         if stack and not as_json and not gateway:
             _print_stack(terminal, stack, figures)
-        async with ProctorClient(find_gateway(gateway), api_key=api_key(), timeout_seconds=5) as client:
+        address = find_gateway(gateway)
+        async with ProctorClient(address, api_key=api_key(address), timeout_seconds=5) as client:
             try:
                 queue = await client.queue.GetQueue(queue_pb2.GetQueueRequest())
             except Unreachable as error:

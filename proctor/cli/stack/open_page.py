@@ -48,7 +48,7 @@ async def page_of(gateway: str, wanted: str) -> str:
         raise NotFound(
             f"{wanted} is not an id: `proctor runs` and `proctor rollouts list` print them."
         ) from None
-    async with ProctorClient(gateway, api_key=api_key()) as client:
+    async with ProctorClient(gateway, api_key=api_key(gateway)) as client:
         try:
             await client.rollouts.GetRolloutsOrder(GetRolloutsOrderRequest(order_id=known))
         except NotFound:

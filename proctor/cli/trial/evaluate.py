@@ -117,7 +117,7 @@ async def _evaluate(trial: Trial, gateway: str, state_dir: Path, on_interrupt: A
     unfinished = UnfinishedRun(state_dir)
     if unfinished.known_request_id(trial.order):
         trial.report("This order was stopped before its end: its run goes on.")
-    async with ProctorClient(gateway, api_key=api_key()) as client:
+    async with ProctorClient(gateway, api_key=api_key(gateway)) as client:
         code = await submit_and_follow(
             Session(client, trial.terminal),
             trial.order,

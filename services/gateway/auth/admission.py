@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from proctor.v1.request_count_service_pb2 import CountRequestRequest
 from proctor.values.names.user import Caller
@@ -13,14 +13,17 @@ from services.common.grpc.permissions import Permission, check_role
 from services.common.structured_logs import get_logger
 from services.gateway.auth.audit_trail import AuditTrail, Deed
 from services.gateway.auth.follow_keys import FollowKeys
-from services.gateway.auth.identity import Identity, is_stored_key, presented_key_id
+from services.gateway.auth.identity import Identity, is_stored_key, presented_key_id, presented_token
+from services.gateway.auth.oidc.sign_in import OidcSignIn
 from services.gateway.auth.request_counts import Counted, RequestCounts, WrongKeys
+from services.gateway.auth.trusted_proxies import TrustedProxies
 from services.gateway.backends.calls import Scheduler
 from services.gateway.http.errors import (
     GatewayFull,
     GatewayHoldsTooMuch,
     KeyUnknown,
     NotForUsers,
+    TokenUnknown,
     TooManyCalls,
     TooManyWrongKeys,
 )
@@ -134,6 +137,9 @@ class Admission:
     slots: CallSlots
     wrong_keys: WrongKeys
     trail: AuditTrail
+    proxies: TrustedProxies = field(default_factory=TrustedProxies)
+    # None: users have keys alone.
+    provider: OidcSignIn | None = None
 
     async def caller_of(self, headers: Mapping[str, str], address: str, session: str = "") -> Caller:
         """The caller with the caller's projects.
@@ -142,7 +148,7 @@ class Admission:
         """
         try:
             caller = await self._found(headers, address, session)
-        except (KeyUnknown, TooManyWrongKeys):
+        except (KeyUnknown, TokenUnknown, TooManyWrongKeys):
             self.trail.note_refusal(SIGN_IN, None, key_id=presented_key_id(headers), address=address)
             raise
         # An operator sees every project, and is no member of any.
@@ -150,6 +156,8 @@ class Admission:
         return replace(caller, address=address, projects=projects)
 
     async def _found(self, headers: Mapping[str, str], address: str, session: str) -> Caller:
+        if self.provider and (token := presented_token(headers)):
+            return await self._holder_of_token(self.provider, token, address)
         try:
             return self.identity.caller_of(headers, session)
         except KeyUnknown:
@@ -159,6 +167,13 @@ class Admission:
         # It may be newer than what this replica has heard of.
         await self.keys.refresh()
         return self.identity.caller_of(headers)
+
+    async def _holder_of_token(self, provider: OidcSignIn, token: str, address: str) -> Caller:
+        try:
+            return await provider.caller_of(token)
+        except TokenUnknown:
+            self.wrong_keys.count(address)
+            raise
 
     @asynccontextmanager
     async def admitted(self, caller: Caller, permission: Permission, size: int) -> AsyncIterator[None]:

@@ -25,12 +25,18 @@ from services.gateway.http.errors import InvalidUserName, KeyMissing, KeyUnknown
 USER_HEADER = "X-Proctor-User"
 # Metadata with this suffix holds bytes, and so can hold characters that are not ASCII.
 _BINARY_SUFFIX = "-bin"
+# Between header, claims and signature.
+_POINTS_OF_TOKEN = 2
 
 
 class Identity:
     """Finds the caller by the API key and headers of a call, or by the session of a browser."""
 
-    def __init__(self, *, settings: SettingsKeys, ring: KeyRing, sessions: Sessions) -> None:
+    def __init__(
+        self, *, settings: SettingsKeys, ring: KeyRing, sessions: Sessions, has_provider: bool = False
+    ) -> None:
+        """`has_provider`: users have tokens of an OpenID provider, and nobody is served without a proof."""
+        self._has_provider = has_provider
         self.settings = settings
         self.sessions = sessions
         self._ring = ring
@@ -41,7 +47,7 @@ class Identity:
         Raises `KeyMissing`, `KeyUnknown`, `KeysOutdated`, `SessionOver` or `InvalidUserName`.
         """
         presented = _presented_key(headers)
-        if self.settings:
+        if self.settings or self._has_provider:
             if not presented:
                 if not session:
                     raise KeyMissing
@@ -72,6 +78,12 @@ def is_stored_key(headers: Mapping[str, str]) -> bool:
 def presented_key_id(headers: Mapping[str, str]) -> str:
     """The id in a key that operators made, or one that looks so; "" for others."""
     return id_of_key(_presented_key(headers)) or ""
+
+
+def presented_token(headers: Mapping[str, str]) -> str:
+    """A bearer token of the form that providers sign; "" for another key, or none."""
+    presented = _presented_key(headers)
+    return presented if presented.startswith("eyJ") and presented.count(".") == _POINTS_OF_TOKEN else ""
 
 
 def _presented_key(headers: Mapping[str, str]) -> str:

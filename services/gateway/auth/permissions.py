@@ -47,6 +47,8 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("POST", "/theme"): Permission.PUBLIC,
     ("GET", "/sign-in"): Permission.PUBLIC,
     ("POST", "/sign-in"): Permission.PUBLIC,
+    ("GET", "/sign-in/provider"): Permission.PUBLIC,
+    ("GET", "/sign-in/callback"): Permission.PUBLIC,
     ("POST", "/sign-out"): Permission.PUBLIC,
     ("GET", "/runs"): "ListRuns",
     ("GET", "/runs/socket"): "ListRuns",

@@ -10,6 +10,7 @@ from services.gateway.auth.sessions import LIFETIME
 # Browsers take the first one by TLS only, and from this very host: no page of a neighbouring name can set it.
 SECURE_COOKIE = "__Host-proctor_session"
 PLAIN_COOKIE = "proctor_session"
+_BEGUN_COOKIE, _BEGUN_PATH, _BEGUN_SECONDS = "proctor_sign_in", "/sign-in/", 600
 
 
 def session_of(request: HTTPConnection) -> str:
@@ -34,6 +35,28 @@ def keep_session(response: Response, request: HTTPConnection, text: str) -> None
         secure=secure,
         path="/",
     )
+
+
+def begun_of(request: HTTPConnection) -> str:
+    """The text of a sign-in at the provider that this browser has begun; "" for none."""
+    return request.cookies.get(_BEGUN_COOKIE, "")
+
+
+def keep_begun(response: Response, request: HTTPConnection, text: str) -> None:
+    """Until the browser is back from the provider: by a link from there, so it is not strict."""
+    response.set_cookie(
+        _BEGUN_COOKIE,
+        text,
+        max_age=_BEGUN_SECONDS,
+        httponly=True,
+        samesite="lax",
+        secure=is_secure(request),
+        path=_BEGUN_PATH,
+    )
+
+
+def forget_begun(response: Response) -> None:
+    response.delete_cookie(_BEGUN_COOKIE, path=_BEGUN_PATH, httponly=True, samesite="lax")
 
 
 def forget_session(response: Response) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
 
-from proctor.values.names.user import Caller
+from proctor.values.names.user import Caller, Role
 from services.common.api_keys import Pepper
 from services.common.clock import Clock
 from services.gateway.auth.key_ring import KeyRing
@@ -42,17 +42,30 @@ class Session:
     is_stored: bool
     began: int
     renewed: int
+    # Of a user whom the provider has signed in: there is no key then.
+    role: str = ""
 
     @property
     def ends(self) -> int:
-        last = self.began + int(LONGEST.total_seconds())
+        # The provider may have taken a role away: it is asked again after hours, not days.
+        longest = LIFETIME if self.role else LONGEST
+        last = self.began + int(longest.total_seconds())
         return min(self.renewed + int(LIFETIME.total_seconds()), last)
 
 
 class Sessions:
     """Begins, reads and renews sessions."""
 
-    def __init__(self, keys: SettingsKeys, ring: KeyRing, pepper: Pepper, clock: Clock) -> None:
+    def __init__(
+        self,
+        keys: SettingsKeys,
+        ring: KeyRing,
+        pepper: Pepper,
+        clock: Clock,
+        *,
+        has_provider: bool = False,
+    ) -> None:
+        self._has_provider = has_provider
         self._keys = keys
         self._ring = ring
         self._pepper = pepper
@@ -67,6 +80,12 @@ class Sessions:
         session_id = secrets.token_urlsafe(16)
         return self._signed(Session(session_id, caller.name, key, bool(caller.key_id), now, now))
 
+    def begin_by_provider(self, caller: Caller) -> str:
+        """The text of a new session of a caller whom the provider has signed in."""
+        now, session_id = self._now(), secrets.token_urlsafe(16)
+        begun = Session(session_id, caller.name, "", is_stored=False, began=now, renewed=now)
+        return self._signed(replace(begun, role=caller.role.value))
+
     def read(self, text: str) -> Session:
         """Raises `KeyUnknown` for what no gateway has written, and `SessionOver`."""
         session = self._verified(text[:MAX_CHARACTERS])
@@ -77,13 +96,20 @@ class Sessions:
     def caller_of(self, text: str) -> Caller:
         """The holder of the key that the session began with. Raises what `read` does, and `KeysOutdated`."""
         session = self.read(text)
-        if session.is_stored:
+        if session.role:
+            caller = self._signed_in(session)
+        elif session.is_stored:
             caller = self._ring.holder(session.key)
         else:
             caller = self._keys.holder_by_code(session.user, session.key)
         if caller is None:
             raise SessionOver
         return replace(caller, session_id=session.session_id)
+
+    def _signed_in(self, session: Session) -> Caller | None:
+        if not self._has_provider:
+            return None
+        return Caller(session.user, Role(session.role), is_verified=True)
 
     def renewed(self, text: str) -> str:
         """The text of the session as it goes on; "" while that is no other one."""
@@ -110,6 +136,7 @@ class Sessions:
             session.is_stored,
             session.began,
             session.renewed,
+            session.role,
         )
         content = _packed(json.dumps(values, ensure_ascii=False).encode())
         return f"{content}.{_packed(self._pepper.code(content))}"

@@ -125,8 +125,10 @@ class _Call:
     @asynccontextmanager
     async def admitted(self, context: ProxyContext, size: int) -> AsyncIterator["_Admitted"]:
         """Its caller, before anything of a request is read. Raises what `Admission` raises."""
-        headers = headers_of(context.invocation_metadata() or ())
-        caller = await self.admission.caller_of(headers, _address(context.peer()))
+        metadata = context.invocation_metadata() or ()
+        forwarded = [str(value) for key, value in metadata if key == "x-forwarded-for"]
+        address = self.admission.proxies.client_of(_address(context.peer()), forwarded)
+        caller = await self.admission.caller_of(headers_of(metadata), address)
         # Later lines of this call have them too.
         bind_contextvars(user=caller.name, peer=context.peer())
         log.info("grpc request", method=self.path)

@@ -38,6 +38,32 @@ class SessionOver(GatewayError, kind=ErrorKind.UNAUTHENTICATED, reason="UNAUTHEN
     """The session is over; sign in again."""
 
 
+class TokenUnknown(GatewayError, kind=ErrorKind.UNAUTHENTICATED, reason="UNAUTHENTICATED"):
+    """The sign-in provider of this gateway gave no such token; get one by `proctor login`."""
+
+    page_message = "The sign-in provider gave no token that this gateway takes. Sign in again."
+
+
+class TokenOver(GatewayError, kind=ErrorKind.UNAUTHENTICATED, reason="UNAUTHENTICATED"):
+    """The token of the sign-in provider is over; get a new one, as by `proctor login`."""
+
+
+class NoRoleByGroups(GatewayError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_DENIED"):
+    """{user} is in no group that has a role here. Ask an operator, who gives roles to groups."""
+
+
+class SignInOver(GatewayError, kind=ErrorKind.UNAUTHENTICATED, reason="UNAUTHENTICATED"):
+    """This sign-in took too long, or was begun in another browser; begin again."""
+
+
+class ProviderRefused(GatewayError, kind=ErrorKind.UNAUTHENTICATED, reason="UNAUTHENTICATED"):
+    """The sign-in provider refused this sign-in; begin again."""
+
+
+class ProviderAway(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
+    """The sign-in provider {issuer} cannot be asked now; try again soon, or use an API key."""
+
+
 class KeysOutdated(GatewayError, kind=ErrorKind.UNAVAILABLE, reason="DEPENDENCY_UNAVAILABLE"):
     """Whether this API key is still valid cannot be known while the scheduler is away; try again soon."""
 

@@ -58,6 +58,7 @@ from services.gateway.server.description import HeadRequests, describe_errors
 from services.gateway.server.middleware import (
     AdmittedRequests,
     BodyLimit,
+    ClientAddresses,
     LimitedBodies,
     PrivateAnswers,
     RequestLog,
@@ -169,6 +170,7 @@ def routed_app(parts: HttpParts) -> FastAPI:
     app.add_middleware(BoundedRequests)
     app.add_middleware(PrivateAnswers)
     app.add_middleware(RequestLog, clock=parts.clock)
+    app.add_middleware(ClientAddresses, proxies=parts.admission.proxies)
     return app
 
 

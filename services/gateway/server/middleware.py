@@ -29,6 +29,7 @@ from services.gateway.auth.recorded_calls import (
     method_of,
 )
 from services.gateway.auth.session_cookies import renewing_session, session_of
+from services.gateway.auth.trusted_proxies import TrustedProxies
 from services.gateway.backends.calls import calling_for
 from services.gateway.grpc_proxy.message_reads import READ_SECONDS
 from services.gateway.http.error_handlers import asks_for_page, problem_of, problem_response
@@ -220,6 +221,21 @@ def _called(scope: Scope) -> _Call:
 
 def _query(scope: Scope) -> str:
     return bytes(scope.get("query_string", b"")).decode("latin-1")
+
+
+class ClientAddresses:
+    """Names the client behind trusted proxies as the one that calls, for all that is inside."""
+
+    def __init__(self, app: ASGIApp, *, proxies: TrustedProxies) -> None:
+        self._app = app
+        self._proxies = proxies
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] in _COUNTED and self._proxies and scope.get("client"):
+            peer, port = scope["client"]
+            client = self._proxies.client_of(peer, Headers(scope=scope).getlist("x-forwarded-for"))
+            scope = {**scope, "client": (client, port if client == peer else 0)}
+        await self._app(scope, receive, send)
 
 
 class PrivateAnswers:

@@ -30,6 +30,11 @@ BY_TEMPLATE: list[tuple[Mapping[str, Any], str]] = [
         "A backup reaches no folder of the scheduler's pod: set objectStore.url",
     ),
     ({"nats": {"trial": {"enabled": False}}}, "No NATS: set nats.url or nats.trial.enabled"),
+    ({"gateway": {"oidc": {"issuer": "https://login.example.org"}}}, "needs gateway.oidc.clientId"),
+    (
+        {"gateway": {"oidc": {"issuer": "https://login.example.org", "clientId": "proctor"}}},
+        "With gateway.oidc.issuer nobody has a role",
+    ),
     ({"nats": {"url": "nats://nats:4222"}}, "Several NATS: set only one of"),
     (
         {"nats": {"trial": {"enabled": False}, "url": "nats://user:word@nats:4222"}},

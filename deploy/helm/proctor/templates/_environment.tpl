@@ -100,6 +100,25 @@
 {{- end }}
 {{- end }}
 
+{{/* Of the gateway, where users have an OpenID provider. */}}
+{{- define "proctor.oidcEnv" -}}
+{{- if .issuer }}
+- {name: PROCTOR_GATEWAY_OIDC_ISSUER, value: {{ .issuer | quote }}}
+- {name: PROCTOR_GATEWAY_OIDC_CLIENT_ID, value: {{ .clientId | quote }}}
+- {name: PROCTOR_GATEWAY_OIDC_REDIRECT_URL, value: {{ .redirectUrl | quote }}}
+- {name: PROCTOR_GATEWAY_OIDC_ROLES, value: {{ toJson .roles | quote }}}
+- {name: PROCTOR_GATEWAY_OIDC_USER_CLAIM, value: {{ .userClaim | quote }}}
+- {name: PROCTOR_GATEWAY_OIDC_GROUPS_CLAIM, value: {{ .groupsClaim | quote }}}
+{{- with .defaultRole }}
+- {name: PROCTOR_GATEWAY_OIDC_DEFAULT_ROLE, value: {{ . | quote }}}
+{{- end }}
+{{- with .clientSecret.secretName }}
+- name: PROCTOR_GATEWAY_OIDC_CLIENT_SECRET
+  valueFrom: {secretKeyRef: {name: {{ . }}, key: {{ $.clientSecret.key }}}}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "proctor.dispatchProofKeyEnv" -}}
 {{- $given := .Values.dispatchProofKey.secretName -}}
 {{- if or $given .Values.nats.trial.enabled }}

@@ -55,7 +55,9 @@ def public_methods() -> list[MethodDescriptor]:
 
 @pytest.fixture
 def app() -> FastAPI:
-    parts: Any = SimpleNamespace(assets=None, html=None, live_runs=None, live_views=None, identity=None)
+    parts: Any = SimpleNamespace(
+        assets=None, html=None, live_runs=None, live_views=None, identity=None, proxies=None
+    )
     return routed_app(HttpParts(*[parts] * 10))
 
 

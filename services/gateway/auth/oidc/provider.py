@@ -1,0 +1,129 @@
+"""The OpenID provider as the gateway asks it: its addresses, its keys, and the token for a code."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from services.common.clock import Clock
+from services.common.structured_logs import get_logger
+from services.gateway.http.errors import ProviderAway, ProviderRefused
+
+log = get_logger()
+_TIMEOUT_SECONDS = 10.0
+# A key set of a large provider has some 10 kB.
+_MAX_BYTES = 1024 * 1024
+# Providers change their addresses rarely, and keep the old ones for a while.
+_KNOWN_SECONDS = 3600.0
+
+
+class UnknownTokenKey(Exception):
+    """The token is signed by a key that was not read yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """This gateway at the provider. A public client has no secret."""
+
+    client_id: str
+    secret: str
+    redirect_url: str
+    scopes: str
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """What the provider's discovery says."""
+
+    authorization: str
+    token: str
+    keys: str
+
+
+class Provider:
+    """Asks the provider. What it says of itself is kept for an hour."""
+
+    def __init__(self, issuer: str, client: Client, clock: Clock) -> None:
+        self.issuer = issuer
+        self.client = client
+        self._clock = clock
+        self._endpoints: Endpoints | None = None
+        self._read_at = 0.0
+
+    async def endpoints(self) -> Endpoints:
+        """Raises `ProviderAway`, also for a provider that names itself otherwise."""
+        now = self._clock.monotonic()
+        if self._endpoints is None or now - self._read_at > _KNOWN_SECONDS:
+            found = await self._asked("GET", f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
+            self._endpoints, self._read_at = self._checked(found), now
+        return self._endpoints
+
+    async def keys(self) -> Mapping[str, Any]:
+        """The JSON Web Key Set. Raises `ProviderAway`."""
+        return await self._asked("GET", (await self.endpoints()).keys)
+
+    async def id_token(self, code: str, verifier: str) -> str:
+        """The ID token for the code of a sign-in. Raises `ProviderAway` or `ProviderRefused`."""
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "code_verifier": verifier,
+            "redirect_uri": self.client.redirect_url,
+            "client_id": self.client.client_id,
+        }
+        if self.client.secret:
+            form["client_secret"] = self.client.secret
+        answer = await self._asked("POST", (await self.endpoints()).token, form)
+        token = answer.get("id_token")
+        if not isinstance(token, str):
+            raise ProviderRefused
+        return token
+
+    def _checked(self, found: Mapping[str, Any]) -> Endpoints:
+        names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+        addresses = [str(found.get(name, "")) for name in names]
+        scheme = urlsplit(self.issuer).scheme
+        # Tokens of another issuer, or keys read in the clear, would be believed.
+        if found.get("issuer") != self.issuer or any(urlsplit(each).scheme != scheme for each in addresses):
+            log.error(
+                "the sign-in provider names itself otherwise", issuer=self.issuer, found=str(found)[:500]
+            )
+            raise ProviderAway(issuer=self.issuer)
+        return Endpoints(*addresses)
+
+    async def _asked(
+        self, method: str, address: str, form: Mapping[str, str] | None = None
+    ) -> Mapping[str, Any]:
+        """A JSON object, of a bounded size. Redirects are not followed."""
+        try:
+            async with (
+                httpx.AsyncClient(timeout=_TIMEOUT_SECONDS) as session,
+                session.stream(
+                    method, address, data=form, headers={"Accept": "application/json"}
+                ) as response,
+            ):
+                body = b""
+                async for part in response.aiter_bytes():
+                    body += part
+                    if len(body) > _MAX_BYTES:
+                        raise ProviderAway(issuer=self.issuer)
+        except httpx.HTTPError as error:
+            log.warning("the sign-in provider does not answer", issuer=self.issuer, error=repr(error))
+            raise ProviderAway(issuer=self.issuer) from error
+        if form is not None and response.is_client_error:
+            log.info(
+                "sign-in refused by the provider",
+                status=response.status_code,
+                answer=body[:300].decode("latin-1"),
+            )
+            raise ProviderRefused
+        try:
+            answer = json.loads(body)
+        except ValueError:
+            answer = None
+        if not response.is_success or not isinstance(answer, dict):
+            raise ProviderAway(issuer=self.issuer)
+        return answer
