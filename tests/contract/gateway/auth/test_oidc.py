@@ -103,7 +103,7 @@ async def test_a_token_that_says_something_else_is_refused(
 
 async def test_only_keys_of_the_provider_sign(gateway: GatewayHarness, provider: OidcProvider) -> None:
     assert (await get(gateway, provider.token()))[0] == 200
-    foreign = RSAKey.generate_key(2048, {"kid": provider.keys[0].kid})
+    foreign = RSAKey.generate_key(2048, {"kid": str(provider.keys[0].kid)})
     assert (await get(gateway, provider.token(key=foreign)))[0] == 401
     header, claims, code = provider.token().split(".")
     assert (await get(gateway, f"{header}.{claims}.{code[:-8]}AAAAAAAA"))[0] == 401
