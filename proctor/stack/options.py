@@ -39,6 +39,8 @@ VARIABLES: Mapping[str, tuple[str, str]] = MappingProxyType(
             "none",
             "API key that commands send: a gateway with keys finds the user by it.",
         ),
+        "PROCTOR_OIDC_ISSUER": ("none", "Address of the OpenID provider of `proctor login`."),
+        "PROCTOR_OIDC_CLIENT_ID": ("none", "Name of Proctor there, for `proctor login`."),
         "PROCTOR_ALLOW_PLAINTEXT_KEY": (
             "`false`",
             "Send the key without TLS to other machines too, for a network that is trusted.",

@@ -42,7 +42,7 @@ def environment(gateway: GatewayHarness, provider: OidcProvider, tmp_path: Path)
 async def test_who_signs_in_by_a_code_calls_the_gateway_until_signing_out(
     environment: dict[str, str], gateway: GatewayHarness, tmp_path: Path
 ) -> None:
-    assert (await proctor_with(environment, "runs list")).code != 0
+    assert (await proctor_with(environment, "runs")).code != 0
     done = await proctor_with(environment, "login")
     assert re.search(
         r"Open http\S+user_code=WDJB-MJHT in a browser, and confirm the code WDJB-MJHT", done.out
@@ -50,17 +50,17 @@ async def test_who_signs_in_by_a_code_calls_the_gateway_until_signing_out(
     assert f"You are signed in at {gateway.grpc}" in done.out.replace("\n", "")
     file = tmp_path / "proctor" / "login.json"
     assert file.stat().st_mode & 0o777 == 0o600
-    assert (await proctor_with(environment, "runs list")).code == 0
+    assert (await proctor_with(environment, "runs")).code == 0
     assert caller_of(gateway.scheduler.metadata[-1].items()).name == "ann"
 
     # Another gateway, whoever runs it, is not sent the token.
     async with gateway_harness() as another:
         elsewhere = {**environment, "PROCTOR_GATEWAY": another.grpc}
-        assert (await proctor_with(elsewhere, "runs list")).code == 0
+        assert (await proctor_with(elsewhere, "runs")).code == 0
         assert caller_of(another.scheduler.metadata[-1].items()).name == "local"
 
     assert "signed out" in (await proctor_with(environment, "logout")).out
-    assert (await proctor_with(environment, "runs list")).code != 0
+    assert (await proctor_with(environment, "runs")).code != 0
 
 
 async def test_a_token_that_ends_is_refreshed_until_the_provider_refuses(
@@ -76,10 +76,10 @@ async def test_a_token_that_ends_is_refreshed_until_the_provider_refuses(
 
     provider.lasts_seconds = 301
     first = age()
-    assert (await proctor_with(environment, "runs list")).code == 0
+    assert (await proctor_with(environment, "runs")).code == 0
     assert age() != first
     provider.refreshes.clear()
-    refused = await proctor_with(environment, "runs list")
+    refused = await proctor_with(environment, "runs")
     assert (refused.code != 0, "proctor login" in refused.err + refused.out) == (True, True)
 
 
