@@ -19,9 +19,9 @@ from typer.core import TyperCommand, TyperOption
 
 from proctor.cli.options import API_KEY_VARIABLE, ConnectionOptions
 from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal, execute, say
-from proctor.cli.saved_login import login_file, token_for
 from proctor.client.errors import ClientError, Unreachable
 from proctor.client.proctor_client import ProctorClient
+from proctor.client.saved_login import login_file, token_for
 from proctor.distribution import COMMANDS, NAME
 from proctor.exit_codes import ExitCode
 from proctor.stack.defaults import DEFAULT_GATEWAY_GRPC, default_state_dir

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from proctor.cli.gateway import find_gateway
 from proctor.cli.render.terminal import Terminal, execute, say
-from proctor.cli.saved_login import SavedLogin, ask, endpoints, login_file, login_of, write_login
 from proctor.client.errors import Refused
+from proctor.client.saved_login import SavedLogin, ask, endpoints, login_file, login_of, write_login
 
 _GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 # What providers leave out, by RFC 8628.

@@ -16,7 +16,7 @@ from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
 from services.gateway.settings import GatewaySettings
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
-from tests.fakes.oidc_provider import CLIENT_ID, OidcProvider, oidc_provider
+from tests.fakes.oidc.provider import CLIENT_ID, OidcProvider, oidc_provider
 
 ME = "/api/v1/me"
 KEYS = {"olga": "secret-key-of-olga"}

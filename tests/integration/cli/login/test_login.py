@@ -12,7 +12,7 @@ from services.common.grpc.caller import caller_of
 from tests.contract.gateway.auth.test_oidc import oidc_settings
 from tests.e2e.harness.entry_points import proctor_with
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
-from tests.fakes.oidc_provider import CLIENT_ID, OidcProvider, oidc_provider
+from tests.fakes.oidc.provider import CLIENT_ID, OidcProvider, oidc_provider
 
 
 @pytest.fixture
