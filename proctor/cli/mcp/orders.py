@@ -43,6 +43,30 @@ class JudgeOfOrder(BaseModel):
         return run_pb2.Judge(**self.model_dump())
 
 
+class NamedJudgeOfOrder(BaseModel):
+    """A model that judges the answers once the run is completed, in a run of its own."""
+
+    model: str = Field(description="provider/name of the judge")
+    prompt: str = Field("", description="As of an order that judges, but preference; default: correctness")
+    scale: str = Field("", description="yes-no, 1-5, or labels:good=1,poor=0; default: that of the prompt")
+
+    def message(self) -> run_pb2.NamedJudge:
+        return run_pb2.NamedJudge(**self.model_dump())
+
+
+class UntilDecidedOfOrder(BaseModel):
+    """A second run, of another model over the same samples: both stop once they are decided between."""
+
+    against_model: str = Field(description="provider/name of the other model")
+    margin_points: float | None = Field(
+        None, description="Smaller differences are equivalent, in hundredths; default: none is"
+    )
+    alpha: float | None = Field(None, description="Chance of a wrong decision; default: 0.05")
+
+    def message(self) -> run_pb2.UntilDecided:
+        return run_pb2.UntilDecided(**self.model_dump())
+
+
 class Order(BaseModel):
     """What is evaluated on what: `suite`, the id of a data set, or a run whose answers are judged."""
 
@@ -50,6 +74,12 @@ class Order(BaseModel):
     suite: str = Field("", description="A suite, as list_suites gives it")
     dataset_id: str = Field("", description="A data set instead of a suite")
     judge: JudgeOfOrder | None = Field(None, description="Judge the answers of a run instead")
+    judges: list[NamedJudgeOfOrder] = Field(
+        [], description="Judges of the answers; the estimate is without their cost"
+    )
+    until_decided: UntilDecidedOfOrder | None = Field(
+        None, description="Compare with another model; estimate and max_cost are of each run"
+    )
     tasks: list[str] = Field([], description="Tasks of the suite; none means all")
     limit: int | None = Field(None, description="First N rows of each task: begin with few, such as 20")
     num_fewshot: int | None = Field(None, description="Examples in each prompt; default: the task's")
@@ -73,6 +103,8 @@ class Order(BaseModel):
                 suite=self.suite,
                 dataset_id=self.dataset_id,
                 judge=self.judge.message() if self.judge else None,
+                judges=[judge.message() for judge in self.judges],
+                until_decided=self.until_decided.message() if self.until_decided else None,
                 tasks=self.tasks,
                 limit=self.limit,
                 num_fewshot=self.num_fewshot,
@@ -115,7 +147,9 @@ class OrderTools:
         submitted = await self.client.runs.SubmitRun(
             scheduler_pb2.SubmitRunRequest(order=order.message(max_cost), request_id=str(uuid.uuid4()))
         )
-        return {**run_facts(submitted.run), "estimate": brief(estimated)}
+        against = submitted.run.order.until_decided.against_run_id
+        second = {"against_run_id": against} if against else {}
+        return {**run_facts(submitted.run), **second, "estimate": brief(estimated)}
 
     async def wait_for_run(
         self,

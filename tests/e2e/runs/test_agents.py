@@ -56,6 +56,25 @@ async def test_agent_does_the_ten_tasks(stack: StackHarness) -> None:
         assert all(each["prompt"] and each["target"] for each in every["answers"])
 
 
+async def test_agent_names_judges_and_decides_between_two_models(stack: StackHarness) -> None:
+    order = {
+        "model": MODEL,
+        "suite": SUITE,
+        "limit": 5,
+        "judges": [{"model": OTHER, "prompt": "helpfulness"}],
+        "until_decided": {"against_model": OTHER, "margin_points": 1, "alpha": 0.1},
+    }
+    async with agent(stack) as one:
+        ordered = await one.call("order_run", order=order)
+        run = await stack.client.run(ordered["run_id"])
+        assert ordered["against_run_id"] == run.order.until_decided.against_run_id
+        wanted = run.order.until_decided
+        assert (wanted.against_model, wanted.margin_points, wanted.alpha) == (OTHER, 1, 0.1)
+        assert [(judge.model, judge.prompt) for judge in run.order.judges] == [(OTHER, "helpfulness")]
+        with pytest.raises(Refusal, match="judge"):
+            await one.call("order_run", order={**order, "judges": [{"model": OTHER, "prompt": "absent"}]})
+
+
 async def test_agent_learns_why_a_run_waits_and_cancels_it(stack: StackHarness) -> None:
     async with agent(stack) as one:
         order = {"model": MODEL, "suite": SUITE, "limit": 5}
