@@ -39,7 +39,8 @@ from tests.harness.stack_harness import MODEL, SHORT_TIMEOUTS, StackOrder, stack
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PROTOS = Path(__file__).parents[3] / "protos" / "proctor" / "v1"
-OF_PROJECT = {"job_id", "benchmark_id", "dataset_id", "file_id", "batch_id", "project_id", "schedule_id"}
+THINGS = ("job", "benchmark", "dataset", "file", "batch", "project", "schedule", "target")
+OF_PROJECT = {f"{thing}_id" for thing in THINGS}
 # They end a session, or show themselves.
 COOKIES = {"/sign-in", "/sign-out", "/theme"}
 
