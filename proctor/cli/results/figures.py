@@ -106,6 +106,9 @@ def _facts(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Iterator[tuple[
     yield "", _state_line(run)
     if sentence := decision_sentence(run):
         yield "Decision", sentence
+    for change in run.changes:
+        if change.action == "refuse":
+            yield "Not judged", change.detail
     if not summary.tasks:
         return
     if run.order.dataset_id:

@@ -28,6 +28,8 @@ class Action(StrEnum):
     LABEL = "label"
     REMOVE = "remove"
     SAVE = "save"
+    # Of what was accepted before.
+    REFUSE = "refuse"
 
     @property
     def is_listed(self) -> bool:

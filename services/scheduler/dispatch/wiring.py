@@ -99,7 +99,9 @@ def make_dispatch(
         new_driver=partial(DriveRun, context),
         pools=tuple(pool.name for pool in pools),
     )
-    return DispatchParts(leader=leader, judges=SubmitJudges(runs=led_runs, submit=runs.submit))
+    return DispatchParts(
+        leader=leader, judges=SubmitJudges(runs=led_runs, submit=runs.submit, clock=connections.clock)
+    )
 
 
 def _driver_context(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from proctor.v1 import run_pb2
 from services.gateway.api.judging.panels import PanelJudgeShown, PanelShown, panel_shown
 from services.gateway.api.judging.routes import JudgingRunShown, judging_runs
 from services.gateway.api.runs.schemas import FigureShown
@@ -36,6 +37,11 @@ def _shown(figure: FigureShown | None) -> Figure:
         return Figure(metric="verdict")
     low, high = figure.ci95 or (None, None)
     return Figure(metric="verdict", mean=figure.mean, ci_low=low, ci_high=high, n=figure.n)
+
+
+def refused_judges(run: run_pb2.Run) -> str:
+    """Which judges that its order names were not ordered, and why; "" for none."""
+    return " ".join(change.detail for change in run.changes if change.action == "refuse")
 
 
 async def judged_by_rows(

@@ -30,7 +30,13 @@ from services.gateway.pages.live.part import push
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs.columns import COOKIE
 from services.gateway.pages.runs.figures_view import FiguresView, figures_view
-from services.gateway.pages.runs.judged_by import JudgedByRow, PanelView, judged_by_rows, panels_of
+from services.gateway.pages.runs.judged_by import (
+    JudgedByRow,
+    PanelView,
+    judged_by_rows,
+    panels_of,
+    refused_judges,
+)
 from services.gateway.pages.runs.labels import LabelsView, labels_view
 from services.gateway.pages.runs.live import LiveRuns, Point
 from services.gateway.pages.runs.reads import RunFilters, ordered_tasks, run_list
@@ -64,6 +70,7 @@ class RunView:
     judge: run_pb2.Judge | None
     judged_by: Sequence[JudgedByRow]
     judges: int
+    refused_judges: str
     panels: Sequence[PanelView]
 
 
@@ -132,6 +139,7 @@ async def show_run(
         judge=run.order.judge if run.order.HasField("judge") else None,
         judged_by=judged_by,
         judges=judges,
+        refused_judges=refused_judges(run),
         panels=await panels_of(results, judged_by),
     )
     return page.show("runs/run", view, part="runs/live_part")

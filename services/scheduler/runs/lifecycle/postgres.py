@@ -324,8 +324,15 @@ class PostgresLedRuns:
     async def to_judge(self) -> Sequence[Run]:
         return [run_from_row(row) for row in await self._session.fetch("list_runs_to_judge")]
 
-    async def mark_judged(self, token: FencingToken, run: Run) -> None:
-        await write_as_leader(self._session, token, "set_judges_ordered", run_id=run.run_id)
+    async def mark_judged(self, token: FencingToken, run: Run, refused: str, now: datetime) -> None:
+        async def mark(transaction: PostgresTransaction) -> None:
+            await transaction.execute("set_judges_ordered", run_id=run.run_id)
+            if refused:
+                made = _change_of(run.run_id, Action.REFUSE, Author(run.user, now))
+                made = replace(made, detail=refused, project_id=run.order.project_id)
+                await record_change(transaction, made)
+
+        await run_as_leader(self._session, token, mark)
 
     async def open_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
         return run_ids_from_rows(await self._session.fetch("list_open_runs", run_ids=list(runs)))

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NoReturn, Protocol
 from uuid import UUID, uuid5
 
 from proctor.values.run import RunId
+from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
@@ -27,8 +29,11 @@ class RunsToJudge(Protocol):
         """Completed runs whose judges are still to be ordered; some of them, of each user the earliest."""
         ...
 
-    async def mark_judged(self, token: FencingToken, run: Run) -> None:
-        """Notes that all judges of a run are ordered. Raises `LeadershipLost`."""
+    async def mark_judged(self, token: FencingToken, run: Run, refused: str, now: datetime) -> None:
+        """Notes that all judges of a run are ordered, and as a change of the run which were refused and why.
+
+        Raises `LeadershipLost`.
+        """
         ...
 
 
@@ -36,6 +41,7 @@ class RunsToJudge(Protocol):
 class SubmitJudges:
     runs: RunsToJudge
     submit: SubmitRun
+    clock: Clock
 
     async def lead(self, token: FencingToken) -> NoReturn:
         """Leads until cancelled, or until another leads (`LeadershipLost`)."""
@@ -55,14 +61,18 @@ class SubmitJudges:
         for run in await self.runs.to_judge():
             if run.user in full:
                 continue
-            waits = await self._submit(run)
+            refusals: list[str] = []
+            waits = await self._submit(run, refusals)
             if waits is None:
-                await self.runs.mark_judged(token, run)
+                await self.runs.mark_judged(token, run, " ".join(refusals), self.clock.now())
             elif waits.kind is ErrorKind.EXHAUSTED:
                 full.add(run.user)
 
-    async def _submit(self, run: Run) -> DomainError | None:
-        """Why a judge has to wait, as for room in the queue of its user; None once all are ordered."""
+    async def _submit(self, run: Run, refusals: list[str]) -> DomainError | None:
+        """Why a judge has to wait, as for room in the queue of its user; None once all are ordered.
+
+        What is refused for good, such as a model that is gone by now, is added to `refusals`.
+        """
         for number, judge in enumerate(run.order.judges):
             judging_id = RunId(str(uuid5(UUID(run.run_id), f"judge {number}")))
             submission = Submission(judging_id, judging_order(run.run_id, run.order, judge), run.user)
@@ -73,4 +83,5 @@ class SubmitJudges:
                     log.info("judge waits", run_id=run.run_id, model=judge.model, error=error.message)
                     return error
                 log.error("judge not ordered", run_id=run.run_id, model=judge.model, error=error.message)
+                refusals.append(f"The judge {judge.model} was not ordered: {error.message}")
         return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from typing import ClassVar
 
 import pytest
@@ -27,18 +28,26 @@ class RunsToJudge:
 
     harness: SchedulerHarness
     judged: set[RunId] = field(default_factory=set)
+    refused: dict[RunId, str] = field(default_factory=dict)
 
     async def to_judge(self) -> Sequence[Run]:
         runs = self.harness.runs.runs.values()
         complete = [run for run in runs if run.state is RunState.COMPLETED and run.is_closed]
         return [run for run in complete if run.order.judges and run.run_id not in self.judged]
 
-    async def mark_judged(self, token: FencingToken, run: Run) -> None:  # noqa: ARG002  # as the port has it
+    async def mark_judged(
+        self,
+        token: FencingToken,  # noqa: ARG002  # as the port has it
+        run: Run,
+        refused: str,
+        now: datetime,  # noqa: ARG002  # as the port has it
+    ) -> None:
         self.judged.add(run.run_id)
+        self.refused[run.run_id] = refused
 
 
 def judges_of(harness: SchedulerHarness) -> SubmitJudges:
-    return SubmitJudges(RunsToJudge(harness), harness.submitting)
+    return SubmitJudges(RunsToJudge(harness), harness.submitting, harness.clock)
 
 
 async def completed(
@@ -113,7 +122,8 @@ async def test_a_user_without_room_is_tried_once_a_round_and_holds_no_other() ->
     harness.runs.limits.now = queue_limits(max_pending_runs_per_user=1)
     await harness.submit(toy_order())
     counted = CountedSubmit(*(getattr(harness.submitting, each.name) for each in fields(SubmitRun)))
-    await SubmitJudges(RunsToJudge(harness), counted).submit_all(harness.runs.begin_term())
+    judges = SubmitJudges(RunsToJudge(harness), counted, harness.clock)
+    await judges.submit_all(harness.runs.begin_term())
     assert [len(judging_runs(harness, run)) for run in (*own, others)] == [0, 0, 0, 1]
     assert counted.prepared == ["local", "other"]
 
@@ -135,6 +145,19 @@ async def test_a_judge_that_would_be_refused_refuses_the_order(
     with pytest.raises(kind, match=sentence):
         await harness.submit(toy_order(judges=(JUDGE, judge)))
     assert not harness.runs.runs
+
+
+async def test_a_judge_that_is_refused_later_is_noted_on_the_run_and_holds_no_other() -> None:
+    harness = SchedulerHarness()
+    run = await completed(harness, JUDGE, OTHER)
+    # As if the pool of the first had been taken away since.
+    gone = replace(run.order, judges=(NamedJudge("vllm/gone"), OTHER))
+    harness.runs.runs[run.run_id] = replace(harness.runs.runs[run.run_id], order=gone)
+    runs = RunsToJudge(harness)
+    judges = SubmitJudges(runs, harness.submitting, harness.clock)
+    await judges.submit_all(harness.runs.begin_term())
+    assert runs.refused[run.run_id].startswith("The judge vllm/gone was not ordered: No pool serves")
+    assert len(judging_runs(harness, run)) == 1
 
 
 async def test_an_order_names_ten_judges_at_most() -> None:

@@ -1,0 +1,39 @@
+"""A judge that is refused after its order was accepted is among the changes of the run."""
+
+from dataclasses import replace
+
+from proctor.values.run import RunCounts, RunState
+from proctor.values.usage import NO_TOKENS
+from services.common.postgres import PostgresSession
+from services.scheduler.audit.audit_record import Action, ObjectKind
+from services.scheduler.audit.postgres import PostgresAudit
+from services.scheduler.judging.judge import NamedJudge
+from services.scheduler.postgres import QUERIES
+from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns
+from services.scheduler.runs.lifecycle.run import RunFinish
+from services.scheduler.runs.lifecycle.submit_judges import SubmitJudges
+from tests.fakes.scheduler.database import scheduler_database
+from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
+from tests.fakes.scheduler.stores import add, admit, empty_stores, new_run
+
+
+async def test_refusal_is_a_change_of_the_run_and_is_not_tried_again() -> None:
+    async with scheduler_database() as pool:
+        stores, session = await empty_stores(pool), PostgresSession(pool, QUERIES)
+        order = new_run(judges=(NamedJudge("vllm/gone"),))
+        run, token = await add(stores, order), await stores.begin_term()
+        await admit(stores, token)
+        harness = SchedulerHarness()
+        counts = RunCounts(1, (), {}, {}, NO_TOKENS)
+        finish = RunFinish(RunState.COMPLETED, harness.clock.now(), counts=counts)
+        assert await stores.led.finish(token, run, finish)
+        submit = replace(harness.submitting, runs=stores.runs)
+        judges = SubmitJudges(PostgresLedRuns(session), submit, harness.clock)
+        for _ in range(2):
+            await judges.submit_all(token)
+        changes = (
+            await PostgresAudit(session).page(10, None, object_id=run.run_id, kind=ObjectKind.RUN)
+        ).changes
+        [refused] = [change for change in changes if change.action is Action.REFUSE]
+        assert refused.detail.startswith("The judge vllm/gone was not ordered: No pool serves the model")
+        assert await judges.runs.to_judge() == []
