@@ -85,19 +85,22 @@ class PostgresSchedules:
         return [_firing_from_row(row) for row in rows]
 
     async def pause(self, schedule: Schedule, author: Author) -> None:
-        await self._change(schedule, Action.PAUSE, author, "pause_schedule", paused_at=author.at)
+        values = {"schedule_id": schedule.schedule_id, "paused_at": author.at}
+        await self._change(schedule, Action.PAUSE, author, "pause_schedule", **values)
 
     async def resume(self, schedule: Schedule, next_due_at: datetime, author: Author) -> None:
-        await self._change(schedule, Action.RESUME, author, "resume_schedule", next_due_at=next_due_at)
+        values = {"schedule_id": schedule.schedule_id, "next_due_at": next_due_at}
+        await self._change(schedule, Action.RESUME, author, "resume_schedule", **values)
 
     async def delete(self, schedule: Schedule, author: Author) -> None:
-        await self._change(schedule, Action.DELETE, author, "delete_schedule")
+        values = {"schedule_id": schedule.schedule_id}
+        await self._change(schedule, Action.DELETE, author, "delete_schedule", **values)
 
     async def _change(
         self, schedule: Schedule, action: Action, author: Author, query: str, /, **values: object
     ) -> None:
         async def change(transaction: PostgresTransaction) -> None:
-            if await transaction.fetchval(query, schedule_id=schedule.schedule_id, **values) is not None:
+            if await transaction.fetchval(query, **values) is not None:
                 await record_change(transaction, _change(schedule, action, author))
 
         await self._session.run(change)
