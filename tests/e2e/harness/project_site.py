@@ -136,8 +136,8 @@ async def fill(site: Site) -> None:
     ]
     schedule = {"cron": "0 3 * * *", "run": project | order | {"name": f"{WORD} nightly"}}
     site.ids["schedule_id"] = await made("/api/v1/schedules", "schedule_id", json=schedule)
-    target = {"channel": "webhook", "address": f"https://{WORD}.example.org", "events": ["run_failed"]}
-    target |= {"scope": "project", **project}
+    hook = {"channel": "webhook", "address": f"https://{WORD}.example.org"}
+    target = {**hook, "events": ["run_failed"], "scope": "project", **project}
     site.ids["target_id"] = await made("/api/v1/notices/targets", "target_id", json=target)
     # One that waits, so that the queue has something to show.
     await site.stack.model_server.control(latency_seconds=30)
