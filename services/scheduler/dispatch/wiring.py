@@ -29,7 +29,7 @@ from services.scheduler.planning.postgres import PostgresShards
 from services.scheduler.postgres import Connections
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.progress.wiring import ProgressParts
-from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns
+from services.scheduler.runs.lifecycle.postgres_led import PostgresLedRuns
 from services.scheduler.runs.lifecycle.submit_judges import SubmitJudges
 from services.scheduler.runs.wiring import RunParts
 from services.scheduler.settings import SchedulerSettings

@@ -21,7 +21,8 @@ from services.scheduler.postgres import QUERIES
 from services.scheduler.runs.admission.forecast_queue import QueueStore
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
 from services.scheduler.runs.lifecycle.ports import LedRunStore, RunStore
-from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns, PostgresRuns
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.runs.lifecycle.postgres_led import PostgresLedRuns
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.runs.reads.ports import RunLists

@@ -9,7 +9,7 @@ from services.scheduler.audit.audit_record import Action, ObjectKind
 from services.scheduler.audit.postgres import PostgresAudit
 from services.scheduler.judging.judge import NamedJudge
 from services.scheduler.postgres import QUERIES
-from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns
+from services.scheduler.runs.lifecycle.postgres_led import PostgresLedRuns
 from services.scheduler.runs.lifecycle.run import RunFinish
 from services.scheduler.runs.lifecycle.submit_judges import SubmitJudges
 from tests.fakes.scheduler.database import scheduler_database

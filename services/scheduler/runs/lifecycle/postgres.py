@@ -1,6 +1,5 @@
-"""Runs in Postgres: as users submit, read, stop and delete them, and as the leader changes them."""
+"""Runs in Postgres, as users submit, read, stop and delete them."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -8,22 +7,16 @@ from uuid import UUID, uuid5
 
 import asyncpg
 
-from proctor.values.comparison import Decision
-from proctor.values.names.project import is_declared
-from proctor.values.run import RunCounts, RunId, RunState
+from proctor.values.run import RunId, RunState
 from services.common.checked_fields import refuse
 from services.common.errors import RunNotFound
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.common.traces import current_trace
 from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
 from services.scheduler.audit.postgres import record_change
-from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.leadership.postgres import run_as_leader, write_as_leader
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.limits.queue_limits import QueueLimits
-from services.scheduler.notices.notice import Event
 from services.scheduler.notices.postgres import record_event
-from services.scheduler.runs.lifecycle.cost_limit import cost_of
 from services.scheduler.runs.lifecycle.errors import (
     BatchFilesUnwritten,
     PriorityNotAllowed,
@@ -40,13 +33,11 @@ from services.scheduler.runs.lifecycle.postgres_rows import (
     run_from_row,
     run_ids_from_rows,
     task_from_row,
-    to_json,
 )
 from services.scheduler.runs.lifecycle.run import (
     CLOSING,
     PlannedTask,
     Run,
-    RunFinish,
     states_before,
 )
 from services.scheduler.runs.lifecycle.run_events import run_ended
@@ -123,12 +114,12 @@ class PostgresRuns:
 
     async def cancel(self, run_id: RunId, author: Author) -> Run | None:
         states = states_before(RunState.CANCELLED)
-        change = _change_of(run_id, Action.CANCEL, author)
+        change = change_of(run_id, Action.CANCEL, author)
         return await self._change(change, "cancel_run", run_id, states=states, finished_at=author.at)
 
     async def pause(self, run_id: RunId, author: Author) -> Run | None:
         states = states_before(RunState.PAUSED)
-        change = _change_of(run_id, Action.PAUSE, author)
+        change = change_of(run_id, Action.PAUSE, author)
         return await self._change(change, "pause_run", run_id, states=states, queued_at=author.at)
 
     async def requeue(self, run_id: RunId, author: Author) -> Run | None:
@@ -136,13 +127,13 @@ class PostgresRuns:
         if batch_id is not None:
             raise RunOfBatch(run_id=run_id, batch_id=batch_id)
         final_states = [state for state in states_before(RunState.PENDING) if state.is_final]
-        change = _change_of(run_id, Action.RETRY, author)
+        change = change_of(run_id, Action.RETRY, author)
         return await self._make_pending(
             change, "requeue_run", run_id, states=final_states, queued_at=author.at
         )
 
     async def resume(self, run_id: RunId, author: Author) -> Run | None:
-        change = _change_of(run_id, Action.RESUME, author)
+        change = change_of(run_id, Action.RESUME, author)
         return await self._make_pending(change, "resume_run", run_id, queued_at=author.at)
 
     async def label(self, run_id: RunId, change: LabelChange, author: Author) -> None:
@@ -182,7 +173,7 @@ class PostgresRuns:
                 raise BatchFilesUnwritten(run_id=run_id, batch_id=row["batch_id"])
             # In the same transaction as the deletion: results is asked to follow, also after a crash here.
             await transaction.execute("add_deleted_run", run_id=run_id, deleted_at=author.at)
-            made = replace(_change_of(run_id, Action.DELETE, author), project_id=row["project_id"])
+            made = replace(change_of(run_id, Action.DELETE, author), project_id=row["project_id"])
             await record_change(transaction, made)
             await transaction.execute("delete_run", run_id=run_id)
 
@@ -244,7 +235,7 @@ class PostgresRuns:
         return await self._session.run(make_pending)
 
 
-def _change_of(run_id: RunId, action: Action, author: Author) -> Change:
+def change_of(run_id: RunId, action: Action, author: Author) -> Change:
     return Change(author, action, ObjectKind.RUN, run_id)
 
 
@@ -304,101 +295,3 @@ async def _lock_dataset(transaction: PostgresTransaction, dataset_id: str) -> No
         found = await transaction.fetchval("lock_input_file", file_id=dataset_id)
     if not found:
         raise DatasetNotFound(dataset_id=dataset_id)
-
-
-class PostgresLedRuns:
-    """The leader's side of the runs."""
-
-    def __init__(self, session: PostgresSession) -> None:
-        self._session = session
-
-    async def expired(self, now: datetime) -> Sequence[Run]:
-        return [run_from_row(row) for row in await self._session.fetch("list_expired_runs", now=now)]
-
-    async def trace(self, run_id: RunId) -> str:
-        return str(await self._session.fetchval("read_run_trace", run_id=run_id) or "")
-
-    async def to_drive(self) -> Sequence[RunId]:
-        return run_ids_from_rows(await self._session.fetch("list_runs_to_drive"))
-
-    async def to_judge(self) -> Sequence[Run]:
-        return [run_from_row(row) for row in await self._session.fetch("list_runs_to_judge")]
-
-    async def mark_judged(self, token: FencingToken, run: Run, refused: str, now: datetime) -> None:
-        async def mark(transaction: PostgresTransaction) -> None:
-            await transaction.execute("set_judges_ordered", run_id=run.run_id)
-            if refused:
-                made = _change_of(run.run_id, Action.REFUSE, Author(run.user, now))
-                made = replace(made, detail=refused, project_id=run.order.project_id)
-                await record_change(transaction, made)
-
-        await run_as_leader(self._session, token, mark)
-
-    async def open_among(self, runs: Sequence[RunId]) -> Sequence[RunId]:
-        return run_ids_from_rows(await self._session.fetch("list_open_runs", run_ids=list(runs)))
-
-    async def set_phase(self, token: FencingToken, run: Run, phase: str, *, is_closing: bool = False) -> bool:
-        return await write_as_leader(
-            self._session,
-            token,
-            "set_phase",
-            run_id=run.run_id,
-            epoch=run.epoch,
-            phase=phase,
-            is_closing=is_closing,
-        )
-
-    async def stop(self, token: FencingToken, run: Run, decision: Decision) -> bool:
-        return await write_as_leader(
-            self._session,
-            token,
-            "stop_run",
-            run_id=run.run_id,
-            epoch=run.epoch,
-            phase=CLOSING,
-            decision=to_json(decision),
-        )
-
-    async def finish(self, token: FencingToken, run: Run, finish: RunFinish) -> bool:
-        return await self._close(
-            token,
-            "finish_run",
-            run,
-            finish.counts,
-            run_ended(run, finish.state, finish.now, finish.error),
-            state=finish.state,
-            states_before=states_before(finish.state),
-            finished_at=finish.now,
-            error_reason=finish.error.reason if finish.error else None,
-            error_message=finish.error.message if finish.error else None,
-        )
-
-    async def mark_closed(self, token: FencingToken, run: Run, counts: RunCounts | None) -> None:
-        await self._close(token, "close_run", run, counts)
-
-    async def _close(
-        self,
-        token: FencingToken,
-        query: str,
-        run: Run,
-        counts: RunCounts | None,
-        event: Event | None = None,
-        /,
-        **values: object,
-    ) -> bool:
-        """Whether the statement, which has the counts of the run, changed it."""
-        named = {"run_id": run.run_id, "epoch": run.epoch}
-        environment = json.dumps(dict(counts.environment) if counts else {})
-
-        async def close(transaction: PostgresTransaction) -> bool:
-            closed = await transaction.fetchval(
-                query, **named, **values, final_counts=to_json(counts), environment=environment
-            )
-            cost = cost_of(run, counts)
-            if closed and cost is not None and is_declared(run.order.project_id):
-                await transaction.execute("count_cost", **named, cost=cost)
-            if closed and event:
-                await record_event(transaction, event)
-            return closed is not None
-
-        return await run_as_leader(self._session, token, close)

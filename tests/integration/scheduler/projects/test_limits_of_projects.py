@@ -22,7 +22,8 @@ from services.scheduler.projects.errors import ProjectBudgetUsed, ProjectFull, P
 from services.scheduler.projects.manage_projects import ManageProjects
 from services.scheduler.projects.postgres import PostgresProjects
 from services.scheduler.projects.project import Project, ProjectChanges, ProjectUse
-from services.scheduler.runs.lifecycle.postgres import PostgresLedRuns, PostgresRuns
+from services.scheduler.runs.lifecycle.postgres import PostgresRuns
+from services.scheduler.runs.lifecycle.postgres_led import PostgresLedRuns
 from services.scheduler.runs.lifecycle.postgres_projects import PostgresProjectUses
 from services.scheduler.runs.lifecycle.run import Run, RunFinish
 from tests.fakes.callers import OPERATOR, by
