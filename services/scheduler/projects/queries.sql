@@ -38,7 +38,7 @@ FOR NO KEY UPDATE;
 -- name: read_project_costs: Return what closed runs of a project have cost, in all and in a month
 SELECT
     coalesce(sum(cost), 0) AS cost,
-    coalesce(sum(cost) FILTER (WHERE month = date_trunc('month', :now::timestamptz AT TIME ZONE 'UTC')), 0) AS cost_this_month
+    coalesce(sum(cost) FILTER (WHERE month = date_trunc('month', :now AT TIME ZONE 'UTC')), 0) AS cost_this_month
 FROM project_costs
 WHERE project_id = :project_id;
 

@@ -15,13 +15,14 @@ from services.results.summaries.run_summary import GroupSummary, RunSummary, Tas
 from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.rollouts.rollouts_order import RolloutsOrder
 from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.schedules.schedule import Schedule
 from tests.fakes.full_values import empty_value, full_value
 from tools.house import PRODUCT, ROOT, own_files
 
 # They are answered and never read: a part of each stands in its message in another form.
 WRITTEN_ONLY = {
     *(Comparison, Difference, DifferenceEstimate, Gate, GroupSummary, QueueLimits, Run, RunSummary),
-    *(RolloutsOrder, TaskSummary),
+    *(RolloutsOrder, Schedule, TaskSummary),
 }
 
 

@@ -20,7 +20,7 @@ RUN = "'00000000-0000-0000-0000-000000000001'"
 # Query to the literals it is asked with over the rows of `full_tables`.
 HOT: Mapping[str, Mapping[str, str]] = {
     "read_run": {"run_id": RUN},
-    "read_runs": {"run_ids": f"'{{{RUN[1:-1]}}}'"},
+    "list_driven_runs": {"run_ids": f"'{{{RUN[1:-1]}}}'"},
     "list_runs_to_judge": {},
     "set_judges_ordered": {"run_id": RUN},
     "find_submitted_run": {"run_id": RUN, "request_id": "'00000000-0000-0000-0000-00000000ffff'"},

@@ -105,7 +105,7 @@ class PostgresRuns:
         return _found(run_id, await self._session.fetchrow("read_run", run_id=run_id))
 
     async def among(self, run_ids: Sequence[RunId]) -> Sequence[Run]:
-        rows = await self._session.fetch("read_runs", run_ids=run_ids)
+        rows = await self._session.fetch("list_driven_runs", run_ids=run_ids)
         return [run_from_row(row) for row in rows]
 
     async def planned_tasks(self, run_id: RunId) -> tuple[PlannedTask, ...]:

@@ -38,7 +38,7 @@ VALUES (
 -- name: read_run: Return a run
 SELECT * FROM run_rows WHERE run_id = :run_id;
 
--- name: read_runs: Return those of some runs that are stored
+-- name: list_driven_runs: Return those of some runs that are stored
 SELECT * FROM run_rows WHERE run_id = ANY (:run_ids);
 
 -- name: lock_run_labels: Return the name, tags and note of a run, and keep them before this transaction ends
@@ -199,7 +199,7 @@ SELECT count(*) AS open_runs, coalesce(sum(greatest((ordered ->> 'max_cost')::do
 FROM runs
 -- The condition of an index.
 WHERE project_id = :project_id AND NOT is_closed AND project_id >= 9000000000000000
-    AND run_id IS DISTINCT FROM :leaving_out::uuid;
+    AND run_id IS DISTINCT FROM :leaving_out;
 
 -- name: read_counted_cost: Return what of the cost of a run is counted already
 SELECT counted_cost FROM runs WHERE run_id = :run_id;
