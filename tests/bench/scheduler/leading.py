@@ -80,7 +80,7 @@ class SimulatedWorkers:
 
     async def work(self) -> None:
         """Takes the same number of shards in each second, and reports their samples as results would."""
-        consumer = streams.work_consumer(POOL, messaging.ANY_MODEL, Priority.NORMAL, 600.0)
+        consumer = streams.work_consumer(POOL, messaging.ANY_MODEL, Priority.HIGH, 600.0)
         puller = Puller(self.jetstream, consumer)
         recorded: dict[str, int] = {}
         while True:
@@ -130,13 +130,14 @@ async def simulated_workers(stack: StackHarness) -> AsyncIterator[SimulatedWorke
 
 async def until_dispatched(stack: StackHarness) -> int:
     """Shards on the stream, once that are all for which the runs have credit and the stream has room."""
+    query = "SELECT count(*) FROM scheduler.shards WHERE state = 'dispatched'"
+    counted = [0]
     async with stack.database() as database:
-        before, now = -1, 0
-        while now > before or not now:
+        # Three times the same: a planning run sends nothing for a while.
+        while not counted[-1] or len(set(counted[-3:])) > 1:
             await asyncio.sleep(5.0)
-            query = "SELECT count(*) FROM scheduler.shards WHERE state = 'dispatched'"
-            before, now = now, await database.fetchval(query)
-    return now
+            counted.append(await database.fetchval(query))
+    return counted[-1]
 
 
 async def times_of_orders(stack: StackHarness) -> Sequence[float]:
@@ -161,6 +162,7 @@ async def measure(stack: StackHarness) -> None:
         measured = meter.measured()
         done = workers.shards_done - done_before
         working.cancel()
+        assert done, "no shard arrived"
     print_figures(measured, times, shards, done / measured.wall_seconds)
 
 
