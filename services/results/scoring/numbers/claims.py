@@ -10,7 +10,9 @@ from services.results.scoring.numbers.written_numbers import WrittenNumber, read
 # Behind these comes why, or where the number comes from: it is left out.
 _REASON = re.compile(
     r"""[,;(]?\s* (?<!\w) (?: because | since | as\s(?:there|the|we|it|each|shown) | given
-        | rounded\s(?:to|up|down|off) | not | rather\sthan | instead\sof | assuming | which\sincludes?
+        | rounded\s(?:to|up|down|off)(?!(?:\s(?:up|down|off))?(?:\sto)?\s[-$€£¥]?\d[\d,.]*(?!\d)
+          (?!\s?(?:d\.?p|s\.?f|decimal|significant|sig|places?|digits?)))
+        | not | rather\sthan | instead\sof | assuming | which\sincludes?
         | weil | parce\sque | porque ) (?!\w)
     """,
     re.IGNORECASE | re.VERBOSE,

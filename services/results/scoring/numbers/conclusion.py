@@ -73,6 +73,12 @@ _WORDS_OF_REFUSALS = (
 _DENIES = re.compile(
     r"\b(?:is|was|(?<!\bthat )(?<!\bwho )(?<!\bwhich )(?:are|were))(?:\snot|n't)\b", re.IGNORECASE
 )
+_DIGITS = re.compile(r"\d[\d.,]*")
+_DENIES_NUMBER = re.compile(
+    r"\A\W*(?:not|no|nicht|non|não|pas|niet|nie)\s(?=\S?\d)|(?:\bno\ses|\bnon\sè|\bnão\sé|\bn'est\spas|\bist\snicht|\bis\sniet|\bnie\sjest|\bне"
+    r"|不是|并非|並非)\s?\S?\d|\d\S{0,8}?\s?(?:ではない|ではありません|じゃない|(?:이|가)\s?아니|değil)",
+    re.IGNORECASE,
+)
 # Of things that are counted: "= 40 girls are not in it".
 _SAYS_OF_WHAT = re.compile(r"= ?\S{0,2}\d[\d,.]*%? (?:[a-z]+ ){1,5}(?:are|were)(?= not\b)", re.IGNORECASE)
 # Two facts in one sentence: the width is 5 and the length is 6.
@@ -184,7 +190,14 @@ def _is_relation(left: str) -> bool:
     return left.endswith(("<", ">", "!", ":"))
 
 
+def denies_number(sentence: str) -> bool:
+    """Whether its only number is said not to be it, in one of several languages."""
+    return _DENIES_NUMBER.search(sentence) is not None and len(_DIGITS.findall(sentence)) == 1
+
+
 def _draws_none(sentence: str, head: str) -> bool:
+    if denies_number(sentence):
+        return True
     has_words = has_one_of(sentence.casefold(), _WORDS_OF_REFUSALS)
     if not has_words:
         return False

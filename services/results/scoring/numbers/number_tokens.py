@@ -26,7 +26,7 @@ _TOKEN = re.compile(
         (?P<percent> \s?% | \s(?i:per\s?cent(?:age\ points)?)\b )?
         (?: \s* (?P<scale> (?i:(?:hundred\s+)?
             (?:hundred|thousand|lakh|million|crore|billion|trillion) s?) )\b
-          | \s? (?P<han>[万萬亿億]) )?
+          | \s? (?P<han>[万萬亿億만억]) )?
         (?P<unit> \s{{0,3}} {_UNIT} {_RAISED} (?: \s?[/·⋅]\s? {_UNIT} {_RAISED} )* (?![\w^(]) )?
         (?P<glued> [{_LETTER}] [^\W_\u0e00-\u0eff\u1100-\u11ff\u2e80-\uffff]* )?
     )

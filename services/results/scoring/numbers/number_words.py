@@ -37,6 +37,8 @@ _PHRASE = re.compile(
     r"(?![\w]|-\w|\s(?:hal[fv]|third|quarter|fourth|fifth|sixth|eighth|tenth|hundredth)|\s(?:dozen|score)s?\b)",
     re.IGNORECASE,
 )
+# No pronoun: "one or two".
+_ONE = re.compile(rf"\bone(?=\s(?:or|to)\s(?:{_WORD})\b)", re.IGNORECASE)
 _BETWEEN = re.compile(r"-|\s(?:and\s)?")
 # Longer texts tell a story in which numbers occur.
 _MAX_CHARACTERS = 400
@@ -53,7 +55,7 @@ def with_digits(text: str) -> str:
         value = _value(_BETWEEN.split(found[0].casefold()))
         return found[0] if value is None else str(value)
 
-    return _PHRASE.sub(in_digits, text)
+    return _PHRASE.sub(in_digits, _ONE.sub("1", text))
 
 
 def _value(words: list[str]) -> int | None:

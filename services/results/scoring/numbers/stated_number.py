@@ -8,6 +8,7 @@ else than one number, states several, or takes back what it states is unread.
 
 import re
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.results.scoring.answer_text import BOXED, caseless
@@ -20,7 +21,13 @@ from services.results.scoring.answer_words import (
     stated_abroad,
 )
 from services.results.scoring.numbers.claims import claimed
-from services.results.scoring.numbers.conclusion import ITEM, MAX_SENTENCE, concluded, first_sentence
+from services.results.scoring.numbers.conclusion import (
+    ITEM,
+    MAX_SENTENCE,
+    concluded,
+    denies_number,
+    first_sentence,
+)
 from services.results.scoring.numbers.number_forms import in_one_form
 from services.results.scoring.numbers.number_tokens import has_number
 from services.results.scoring.numbers.number_words import with_digits
@@ -50,7 +57,8 @@ _NOT_LAST = re.compile(
 )
 _DOUBT = any_of(
     *DOUBT_WORDS,
-    r"hmm+|errors?|wrong|incorrect|recomput\w*|recalculat\w*|re-?check\w*|if not|however",
+    r"hmm+|errors?|wrong|incorrect|recomput\w*|recalculat\w*|re-?check\w*|if not|however"
+    r"|alternatively",
     before=r"\b",
     after=r"\b",
 )
@@ -77,6 +85,9 @@ _LIST_MARK = re.compile(r"^[ \t]*(?P<number>\d{1,2})[.)][ \t]+(?=\S)", re.MULTIL
 _BULLET = re.compile(r"^[ \t]*[-*•·][ \t]+(?=[^\n]*[^\W\d_]{2})", re.MULTILINE)
 _WORD = re.compile(r"[^\W\d_]{2}")
 _DIGIT = re.compile(r"\d")
+_SIGN_BEFORE_BOX = re.compile(r"[-\u2212\d]")
+_SIGN_BEHIND_BOX = re.compile(r"\^|!(?=\w)")
+_OR = re.compile(r"[\s$]*(?:or|and)[\s$]*(?:[a-z] ?= ?)?", re.IGNORECASE)
 _FACTORIAL = re.compile(r"\d!(?!\w)")
 
 
@@ -98,9 +109,9 @@ def stated_number(text: str, *, is_cut: bool = False) -> WrittenNumber | None:
     bare = None if is_cut else bare_number(text.strip())
     if bare is not None:
         return bare
-    boxed = [found[1] for found in BOXED.finditer(text)] if "box" in text else []
+    boxed = [*BOXED.finditer(text)] if "box" in text else []
     if boxed:
-        return None if _FACTORIAL.search(boxed[-1]) else read_number(in_one_form(boxed[-1]))
+        return _boxed(text, boxed)
     plain = in_one_form(text)
     if not _DIGIT.search(plain):
         plain = with_digits(plain)
@@ -108,8 +119,11 @@ def stated_number(text: str, *, is_cut: bool = False) -> WrittenNumber | None:
             return None
     for pattern, sign in ((_HASHES, "####"), (_FIELD, '"')):
         found = [*pattern.finditer(plain)] if sign in plain else []
+        # The answer of a JSON object before a result on the way.
+        found = [one for one in found if "answer" in one[0].casefold()] or found
         if found:
-            return _unless_taken_back(claimed(found[-1]["claim"].strip('"')), plain[found[-1].end() :])
+            last = None if _DENIED.match(found[-1]["claim"]) else claimed(found[-1]["claim"].strip('"'))
+            return _unless_taken_back(last, plain[found[-1].end() :])
     plain = _BULLET.sub("", _without_list_marks(plain))
     statements, is_denied, others = _statements(plain)
     if statements:
@@ -119,6 +133,19 @@ def stated_number(text: str, *, is_cut: bool = False) -> WrittenNumber | None:
     if is_cut:
         return _first_line(plain)
     return _number_above(plain) or concluded(others, text)
+
+
+def _boxed(text: str, boxed: Sequence[re.Match[str]]) -> WrittenNumber | None:
+    """The number of the last box; None where it is computed with outside of it, or one of two answers."""
+    last = boxed[-1]
+    read = None if _FACTORIAL.search(last[1]) else read_number(in_one_form(last[1]))
+    before = text[max(0, last.start() - 1) : last.start()]
+    if _SIGN_BEFORE_BOX.match(before) or _SIGN_BEHIND_BOX.match(text, last.end()):
+        return None
+    if len(boxed) > 1 and _OR.fullmatch(text, boxed[-2].end(), last.start()):
+        other = read_number(in_one_form(boxed[-2][1]))
+        return read if read and other and other.value == read.value else None
+    return read
 
 
 def _is_factorial(text: str) -> bool:
@@ -153,7 +180,7 @@ def _statements(text: str) -> tuple[list[_Statement], bool, str]:
         if _NOT_LAST.search(before) or not is_own(before, leads_in=False):
             kept.append(text[end : max(end, found.start() - len(before))])
             end = text.find(claim, found.end()) + len(claim)
-        elif _DENIED.match(claim):
+        elif _DENIED.match(claim) or denies_number(claim):
             is_denied = True
         elif not claim.rstrip().endswith("?") and has_number(claim):
             rest = text[text.find(claim, found.end()) + len(claim) :]

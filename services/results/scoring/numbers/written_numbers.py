@@ -2,8 +2,8 @@
 
 It reads signs (also "minus 5"), decimals, commas between groups of digits (also of two, as in India; also
 apostrophes, and spaces that do not break), exponents ("1e6", "3 × 10^5"), fractions ("3/4", "1 1/2", "½"),
-a currency before or a unit behind ("$5", "9.8 m/s^2"), "hundred" up to "trillion", 万 and 亿, and a percent
-sign. Of an equation it reads the side that is a number ("3 × 4 = 12").
+a currency before or a unit behind ("$5", "9.8 m/s^2"), "hundred" up to "trillion", 万, 亿, 만 and 억, and a
+percent sign. Of an equation it reads the side that is a number ("3 × 4 = 12").
 
 It does not read "1,5", "70.000", "1.2.3", "5-7", "12:30", dates, powers ("2^10"), ordinals ("12th"), terms
 with a variable or a root ("9π"), bounds ("x > 5"), tuples, two values ("3 or 4"), and digits that are part of
@@ -19,7 +19,7 @@ from services.results.scoring.answer_words import has_one_of
 from services.results.scoring.numbers.number_tokens import DIGIT, SIGN_WORDS, Run, Token, runs
 
 _PLAIN = re.compile(
-    r"(?P<whole>\d{1,3}(?:[,'’_]\d{3})+|\d{1,2}(?:,\d{2})+,\d{3}|\d*)(?:\.(?P<decimals>\d+))?(?:e(?P<power>[-+]?\d+))?",
+    r"(?P<whole>(?!0)\d{1,3}(?:[,'’_]\d{3})+|\d{1,2}(?:,\d{2})+,\d{3}|\d*)(?:\.(?P<decimals>\d+))?(?:e(?P<power>[-+]?\d+))?",
     re.IGNORECASE,
 )
 _MIXED = re.compile(r"(\d+) {1,2}(?:and )?(\d+)/(\d+)", re.IGNORECASE)
@@ -39,8 +39,8 @@ _WORDS_OF_BOUNDS = (
 )
 # It begins with one character of a few, so that it is searched fast.
 _CHANGED_BEHIND = re.compile(
-    r"[\d$€£¥₹](?:(?<=\d)(?:\s+(?:dozens?|and\s+(?:a|one|three)\s+(?:half|quarters?|thirds?)|or\s+(?:more|less|fewer)"
-    r"|squared|cubed|factorial|halves|thirds|quarters|fifths)\b|\s[kK]\b|[\u2080-\u2089])"
+    r"[\d$€£¥₹](?:(?<=\d)(?:-digit\b|\s+(?:dozens?|and\s+(?:a|one|three)\s+(?:half|quarters?|thirds?)|or\s+(?:more|less|fewer)"
+    r"|squared|cubed|factorial|digits?|halves|thirds|quarters|fifths)\b|\s(?:[kK]|bn|mn)\b|[\u2080-\u2089])"
     r"|(?<!\d)\s?[\d.,]+\s?(?:k|m|b|bn|mn)\b)",
     re.IGNORECASE,
 )
@@ -58,6 +58,8 @@ _SCALES = {
     "萬": 4,
     "亿": 8,
     "億": 8,
+    "만": 4,
+    "억": 8,
 }
 # "5k" and "5M" may be thousands and millions, or units.
 _UNITS_OF_MANY = frozenset({"k", "K", "M", "B", "bn", "mn"})

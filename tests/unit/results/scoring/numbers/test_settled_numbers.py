@@ -11,6 +11,24 @@ from services.results.scoring.numbers.stated_number import stated_number
 @pytest.mark.parametrize(
     ("answer", "value"),
     [
+        ('{"answer": 8, "result": 7}', 8),
+        ("The answer is 28.67, rounded to 2 decimal places.", Fraction(2867, 100)),
+        ("29, rounded up from 28.67", 29),
+        ("Not 12 but 15.", 15),
+        ("$\\boxed{7}$ and $\\boxed{7}$", 7),
+        ("답은 70만 원입니다.", 700_000),
+        ("약 3억", 300_000_000),
+    ],
+)
+def test_the_number_is_the_one_that_is_stated(answer: str, value: Fraction) -> None:
+    found = stated_number(answer)
+    assert found is not None
+    assert found.value == value
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
         ("**Answer:**\n\nTom starts with 24 eggs.\nHe uses 6.\nSo he has 18 eggs left.", 18),
         ("Solution: Tom starts with 24 eggs. He uses 6. So he has 18 eggs left.", 18),
         ("Solution:\n\nThere are 24/4 = 6 boxes.\n\nThe cost is 6*3 = $18.", 18),
