@@ -192,7 +192,8 @@ def sentence_before(text: str, at: int) -> str:
 DOUBT_WORDS = (
     r"wait|hmm+|oops|nope|actually|correct(?:ion|ed)|edit|update|revis(?:e|ed|ion)|scratch that|strike that",
     r"(?:on|upon) (?:second|further|closer|reflection|review)|second thoughts?|reconsider\w*|instead|better",
-    r"mistaken|mistakenly|mistake|made an error|i was wrong|i meant?|i take|kidding|joking|sorry|apolog\w+",
+    r"mistaken|mistakenly|mistake|made an error|i was wrong|i meant?|i lied|i take|kidding|joking|sorry",
+    r"apolog\w+",
 )
 COURTESY = re.compile(
     r"\W*(?:(?:please )?(?:let me know|feel free|don't hesitate|do not hesitate)|(?:i )?hope (?:this|that|it)"

@@ -45,6 +45,15 @@ _VIEW = re.compile(
     rf"|(?:think|believe|assume|say|guess)\b[^.!?,;\n]*{_IS_WRONG})[.!](?:\s+|\Z)",
     re.IGNORECASE,
 )
+_PROMISE = re.compile(
+    r"\A\W*(?:yes|yeah|no)\W{1,3}(?:(?:of course|sure|certainly|absolutely)\W{1,3})?"
+    r"(?:i(?:'d| would|'m| am)(?: be)? (?:happy|glad|delighted|pleased|love) to"
+    r"|i(?:'ll| can| will) (?:help|assist)"
+    r"|i understand(?=[.!])|(?:that(?:'s| is) an? )?(?:great|good|interesting) question"
+    r"|let(?:'s| me| us) (?:think|see|check|look|work|analy[sz]e|break|help|consider|examine))"
+    r"(?:(?!\b(?:yes|no)\b)[^.!?:\n]){0,80}(?:[.!?:\n]\s*|\Z)",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?\n]+\s*|\Z)")
 
 
@@ -96,6 +105,11 @@ def _end_of_line(text: str, start: int) -> int:
 def without_views(text: str) -> str:
     """Without sentences that say what others wrongly think: "People often confuse it with London"."""
     return _VIEW.sub(r"\1", text) if has_one_of(text, _WORDS_OF_VIEWS) else text
+
+
+def without_promise(text: str) -> str:
+    """Without a first sentence that only agrees to answer: "Yes, I'd be happy to help!"."""
+    return _PROMISE.sub("", text, count=1)
 
 
 def without_courtesies(rest: str, names_a_choice: re.Pattern[str]) -> str:

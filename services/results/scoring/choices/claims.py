@@ -22,8 +22,10 @@ EXPLAINS = (
     r"|its|his|her|their|my|i|with|by|for|from|after|when|every|each|all|some|not|explanation|reason|reasoning|rationale|justification)\b"
 )
 _TAKES_BACK = (
-    r"(?:no|not|wait|actually|or|and|maybe|perhaps|but|nope|hmm|sorry|incorrect|wrong|false|only|if"
-    r"|unless|never|none"
+    r"(?:(?:strike|scratch) (?:that|this|it)|just kidding|(?:i am|i'm|just) (?:kidding|joking)"
+    r"|i (?:lied|meant?|take)"
+    r"|oops|my (?:bad|mistake)|no|not|wait|actually|or|and|maybe|perhaps|but|nope|hmm|sorry|incorrect|wrong"
+    r"|false|only|if|unless|never|none"
     r"|nor|rather|too|except|also|probably not|ruled|eliminated|rejected)\b"
 )
 _BECAUSE_ABROAD = (

@@ -9,7 +9,7 @@ from services.results.scoring.choices.options import ChoiceOptions
 _UNDOES = any_of(
     r"(?:\A|[.!?\n…:;-]\s+)\W*(?:(?:but|oh|so|however),? )?(?:wait|hmm+|actually|oops|nope"
     r"|(?:no|edit|update)(?=[,.!:])|sorry|apolog\w+|correct(?:ion|ed)|scratch|strike|rather,"
-    r"|i (?:made|meant?|was|take|mis\w+|need to correct)"
+    r"|i (?:made|meant?|was|take|lied|mis\w+|need to correct)"
     r"|let(?:'s| us| me) (?:re\w*|double|check|verify|correct)|my mistake|checking|verif\w+)(?!\w)",
     r"\b(?:(?:on|upon) (?:second|further|closer|reflection|review)|second thoughts?|reconsider\w*|mistaken"
     r"|made an error|i was wrong|kidding|joking|not (?:entirely |quite |completely )?(?:sure|certain))\b",

@@ -8,8 +8,9 @@ from services.results.scoring.answer_text import Mention, caseless, mentions
 from services.results.scoring.choices.options import ChoiceOptions
 
 _LETTER = re.compile(
-    r"(?<![A-Za-z0-9\u00c0-\u024f'^{\\/+=&°-])(?P<open>[(\[]?)(?P<letter>[A-Z])(?P<close>[)\]]?)"
-    r"(?![A-Za-z0-9\u00c0-\u024f'^/+&]|-\w| ?[=<](?!>))"
+    r"(?<![A-Za-z0-9\u00c0-\u024f'^{\\/+=&°∧∨∪∩¬-])(?<!\w [<>≤≥∧∨∪∩] )"
+    r"(?P<open>[(\[]?)(?P<letter>[A-Z])(?P<close>[)\]]?)"
+    r"(?![A-Za-z0-9\u00c0-\u024f'^/+&∧∨∪∩]|-\w| ?[=<](?!>))"
 )
 _OF_OPTION = re.compile(
     r"\b(?:options?|choices?|answers?|letter|alternative)(?: (?:is|would be|must be|should be))?:?\s*\Z",
@@ -17,7 +18,7 @@ _OF_OPTION = re.compile(
 )
 _GOES_ON = re.compile(
     r"\s*(?:\Z|[.,;:!?)\]\n(，。、；：）]|-\s|[=-]>|[→⇒\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]"
-    r"|(?:o|ou|oder|of|или|и|y|e|et|und|veya|ve|atau) [A-J]\b"
+    r"|(?:o|ou|oder|of|или|и|y|e|et|und|veya|ve|atau|to|through|with|&|/) [A-J]\b"
     r"|(?:is|was|are|as|because|since|best|it is|therefore|which|would|has|must|seems|fits|works|and|or|for"
     r"|most|indeed|correctly|accurately|here|the|die|der|das|la|le|el|il|de|het|ist|est|es|è|é)\b)",
     re.IGNORECASE,
@@ -28,7 +29,7 @@ _MAY_LEAD = re.compile(
     r"|therefore|then|only|choose|chose|pick|select|selecting|choosing|picking|with|for|say|answers?|as|to"
     r"|towards?|leaves?|leaving|left|and|or|nor|not|makes|making|probably|definitely|certainly|surely|likely"
     r"|clearly|still|also|fact|have|because|since|but|while|though|although|between|both|either|neither|than|eliminate"
-    r"|exclude|rejects?|out|except|think|believe|guess|prefer|take|mark|letter|remains|over|like|of|veya|ve"
+    r"|exclude|rejects?|out|except|think|believe|guess|prefer|take|mark|letter|remains|over|through|like|of|veya|ve"
     r"|или|и|atau|es|est|è|é|ist|het|la|el|o|ou|oder|y|e|und|et|op|die|der|lautet|là|adalah|är|er|cevap|option"
     r"|antwort|lettre|letra|lettera))\s*[(\[\"'*$]*\Z",
     re.IGNORECASE,

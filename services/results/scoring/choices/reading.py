@@ -26,7 +26,12 @@ from collections.abc import Sequence
 
 from services.results.scoring.answer_marks import final_answer
 from services.results.scoring.answer_text import bare, unmarked
-from services.results.scoring.choices.asides import without_courtesies, without_lists, without_views
+from services.results.scoring.choices.asides import (
+    without_courtesies,
+    without_lists,
+    without_promise,
+    without_views,
+)
 from services.results.scoring.choices.claims import StatedChoice, stated_choices
 from services.results.scoring.choices.conclusions import concluded_choice
 from services.results.scoring.choices.doubts import is_explanation, is_taken_back, without_affirming_no
@@ -79,6 +84,8 @@ def named_choice(
     if exact or not answer:
         return exact[0] if len(exact) == 1 else None
     options = options_of(tuple(choices), tuple(texts))
+    if options is not None and "yes" in options.forms:
+        answer = without_promise(answer)
     is_cut = is_cut or (options is not None and _breaks_off(answer, options))
     if options is None or len(answer) > _MAX_ANSWER_CHARACTERS:
         return None

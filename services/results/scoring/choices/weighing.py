@@ -38,6 +38,7 @@ _OFFERS_ANOTHER = re.compile(
 _REPLIES = re.compile(
     r"\W*(?:or|and|wrong|false|incorrect|not|no|nope|untrue|if|unless|maybe|perhaps|second)\b", re.IGNORECASE
 )
+_PREFERS_ANOTHER = re.compile(r"\b(?:but|however|though|yet)\b[^.!?\n]*\bbetter\b", re.IGNORECASE)
 _REASONS = re.compile(r"\[THINK\]|<[^<> ]{0,20}(?:think|thought|reason|analysis|channel)", re.IGNORECASE)
 # Sentences at the end that conclude.
 _FEW = 2
@@ -101,7 +102,8 @@ def _held(said: list[Sentence], claim: Sentence) -> int | None:
     is_denied = any(label in one.denied for one in behind) or (
         behind and DENIAL_ABROAD.search(behind[0].text)
     )
-    return None if is_denied or _REPLIES.match(rest) or is_doubted(rest) else label
+    is_open = _REPLIES.match(rest) or _PREFERS_ANOTHER.search(rest) or is_doubted(rest)
+    return None if is_denied or is_open else label
 
 
 def _named(said: list[Sentence]) -> int | None:

@@ -53,9 +53,22 @@ UNREAD = {
         "Yes, you asked for one word. No",
         "Yes, the claim is unsupported.",
         "Yes, maybe.",
+        "Yes, I'd be happy to help! The claim is false.",
+        "Yes, let's think step by step. The man is dead. So he can't.",
     ],
     ("2", "1", "3"): ["(1)", "option 2", "There are 2 reasons.", "2%"],
-    LETTERS: ["It is anything but C.", "E. coli", "The mark was C.", "Grade: B", "C>D", "Some would say C."],
+    LETTERS: [
+        "Answer: A & C",
+        "The answer is A∧B.",
+        "The correct options are A to C.",
+        "Answer: ¬A",
+        "A = 5, B = 3, so A > B.",
+        "The answer is A. But B is better.",
+        "Answer: A. However, B is better supported by the data.",
+        "The answer is A. Strike that.",
+        "The answer is A. I lied.",
+        *("It is anything but C.", "E. coli", "The mark was C.", "Grade: B", "C>D", "Some would say C."),
+    ],
 }
 
 
