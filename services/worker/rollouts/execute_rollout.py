@@ -41,7 +41,7 @@ from services.worker.rollouts.trajectory import Trajectory
 from services.worker.verification.bundles import LeftFiles, at_their_folders, inflated
 from services.worker.verification.image_packages import ImagePackages
 from services.worker.verification.verifier_result import VerifierResult
-from services.worker.verification.verify_rollout import VerifyRollout, tests_places
+from services.worker.verification.verify_rollout import VerifyRollout, tests_places, with_packages
 
 # Enough for builds in parallel, and an end for a bomb of forks.
 MAX_PROCESSES = 128
@@ -132,11 +132,7 @@ class ExecuteRollout:
         task = await FetchImage(engine, self.builder, self.collected).fetch(rollout_spec.task)
         packages = await asyncio.to_thread(self.verifier.find_packages, task.packages)
         task = replace(
-            task,
-            environment=packages.variables(task.environment),
-            verifier_environment=packages.variables({**task.environment, **task.verifier_environment})
-            if task.verifier_environment
-            else {},
+            with_packages(task, packages),
             setup=tuple(
                 replace(step, environment=packages.variables(step.environment)) for step in task.setup
             ),

@@ -80,6 +80,9 @@ class VerifyRollout:
         judged_with = packages
         if left.installed and sandbox is None:
             judged_with = await asyncio.to_thread(self.find_packages, (*task.packages, *left.installed))
+            if not packages.folder:
+                # The task's variables name no folder of packages yet.
+                task = with_packages(task, judged_with)
         is_named = partial(_is_named, task, packages)
         try:
             judged = self._judge_in(sandbox, task, left) if sandbox else self._judge(task, left, judged_with)
@@ -214,6 +217,16 @@ class VerifyRollout:
             return verdict
         others = other_tests(verdict.ran, task.solved_tests)
         return replace(verdict, suspicions=(*verdict.suspicions, *others))
+
+
+def with_packages(task: RolloutTask, packages: ImagePackages) -> RolloutTask:
+    """With variables by which the commands of its agent and of its tests find the packages."""
+    own = {**task.environment, **task.verifier_environment} if task.verifier_environment else {}
+    return replace(
+        task,
+        environment=packages.variables(task.environment),
+        verifier_environment=packages.variables(own) if own else {},
+    )
 
 
 def tests_places(task: RolloutTask) -> tuple[str, ...]:

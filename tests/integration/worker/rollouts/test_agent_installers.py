@@ -1,9 +1,9 @@
 """An agent installs packages by pip and uv from the operator's folder of wheels: a sandbox has no network."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from zipfile import ZipFile
@@ -14,6 +14,7 @@ from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.rollouts.programs.file_installers import FileInstallers
 from services.worker.rollouts.programs.file_packages import FilePackages
+from services.worker.rollouts.programs.processes_python import SandboxPython, sandbox_python
 from services.worker.rollouts.programs.unpacked_folders import UnpackedFolders
 from services.worker.rollouts.rollout_result import RolloutResult
 from services.worker.verification.pytest_runner import pytest_runner
@@ -35,6 +36,12 @@ TEST = '[ "$(head -1 made)" = 6 ] && python3 -m pytest -rA /tests/test_twice.py'
 IMPORTS = {"tests/test_twice.py": "import packed_of_test\ndef test_own(): assert packed_of_test.value == 6\n"}
 
 
+class NamedPython(SandboxPython):
+    """Called `python` too, so that a task without packages is shown none."""
+
+    is_named_python = True
+
+
 @dataclass(frozen=True)
 class Machine:
     rollouts: ExecuteRollout
@@ -46,12 +53,14 @@ class Machine:
 
 
 @asynccontextmanager
-async def machine_with(wheels: Path | None) -> AsyncIterator[Machine]:
+async def machine_with(
+    wheels: Path | None, python: Callable[[], SandboxPython] = sandbox_python
+) -> AsyncIterator[Machine]:
     # Sandboxes are of users of their own, who see no folder of this test's user.
     with TemporaryDirectory(dir="/var/tmp") as folder:
         Path(folder).chmod(0o755)
         unpacked = UnpackedFolders(Path(folder, "unpacked"))
-        packages = FilePackages(wheels, unpacked, is_shown=True)
+        packages = FilePackages(wheels, unpacked, is_shown=True, python=python)
         installers = FileInstallers(wheels, unpacked, is_shown=True, runner=pytest_runner)
         async with opened_rollouts(find_packages=packages.find, find_installers=installers.find) as rollouts:
             yield Machine(rollouts)
@@ -77,6 +86,13 @@ async def test_a_package_of_the_wheels_is_installed_for_the_agent_and_its_tests(
 ) -> None:
     async with machine_with(wheelhouse(tmp_path / "wheels")) as machine:
         result = await machine.solved(task(tmp_path / "a", WAYS[way], **IMPORTS))
+    assert result.result.score == 1.0, (result.result.log, result.trajectory.steps)
+
+
+async def test_tests_of_a_task_without_packages_have_those_of_its_agent(tmp_path: Path) -> None:
+    python = NamedPython(*astuple(sandbox_python()))
+    async with machine_with(wheelhouse(tmp_path / "wheels"), lambda: python) as machine:
+        result = await machine.solved(task(tmp_path / "a", WAYS["pip"], **IMPORTS))
     assert result.result.score == 1.0, (result.result.log, result.trajectory.steps)
 
 
