@@ -1,6 +1,7 @@
 """Schemathesis against a real stack: no error of the server, and no answer that is not described.
 
-Two users have things there: one of them sends the calls, and nothing of the other changes.
+Two users have things there, each in a declared project: one of them sends the calls, sees nothing of the
+other's, and changes nothing of it.
 `make test-api EXAMPLES=…` is the long form: so many cases per operation and phase.
 """
 
@@ -11,8 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness.described_api import Known, describe_with, names_of_both, things_to_name, walk
+from tests.e2e.harness.described_api import (
+    Known,
+    describe_with,
+    names_of_both,
+    shown_of,
+    things_to_name,
+    walk,
+)
 from tests.e2e.harness.entry_points import API, http
+from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
 
@@ -21,6 +30,7 @@ SECONDS = os.environ.get("PROCTOR_TEST_API_SECONDS", "60")
 # Schemathesis ends the case that it is at, and the shrinking of one that failed.
 WALK_LIMIT_SECONDS = float(SECONDS) + 240.0
 LIMITS = "/api/v1/queue/limits"
+PROJECTS = "/api/v1/projects"
 KEYS = {name: f"the-key-of-{name}-0123456789" for name in ("ann", "bob", "operator")}
 KEYED = {
     "PROCTOR_GATEWAY_API_KEYS": json.dumps(KEYS),
@@ -56,18 +66,39 @@ async def lost_of(stack: StackHarness, known: Known, user: str) -> list[str]:
     return lost
 
 
+async def project_of(stack: StackHarness, user: str) -> int:
+    """A new project whose only member is the user."""
+    project = {"name": f"of {user}"}
+    made = await http(stack, "POST", PROJECTS, json=project, headers=headers_of("operator"))
+    member = {"user": user, "role": "maintainer"}
+    members = f"{PROJECTS}/{made.body['project_id']}/members"
+    assert (await http(stack, "PUT", members, json=member, headers=headers_of("operator"))).status == 200
+
+    async def is_heard() -> bool:
+        return bool((await http(stack, "GET", PROJECTS, headers=headers_of(user))).body["projects"])
+
+    await eventually(is_heard, "the gateway knows the member", 10)
+    return int(made.body["project_id"])
+
+
 @pytest.mark.timeout(2 * WALK_LIMIT_SECONDS + 120.0)
 async def test_every_answer_is_described_and_none_is_an_error_of_the_server(tmp_path: Path) -> None:
     order = StackOrder(rows=40, environment=SHORT_TIMEOUTS | MANY | KEYED)
     with temporary_state_dir() as state_dir:
         async with stack_harness(state_dir.parent, order) as stack:
             description = tmp_path / "openapi.json"
-            anns = await things_to_name(stack, headers_of("ann"))
-            bobs = await things_to_name(stack, headers_of("bob"))
+            anns = await things_to_name(stack, headers_of("ann"), await project_of(stack, "ann"))
+            bobs_project = await project_of(stack, "bob")
+            bobs = await things_to_name(stack, headers_of("bob"), bobs_project)
             await describe_with(stack, names_of_both(anns, bobs), description)
+            archive = tmp_path / "calls.har"
             size = ("--max-examples", EXAMPLES, "--max-time", SECONDS, "--exclude-path", LIMITS)
-            found = await walk(stack, description, WALK_LIMIT_SECONDS, *size, headers=headers_of("ann"))
+            kept = ("--report-har-path", str(archive))
+            headers = headers_of("ann")
+            found = await walk(stack, description, WALK_LIMIT_SECONDS, *size, *kept, headers=headers)
             lost = await lost_of(stack, bobs, "bob")
+            secrets = {each for name in PATHS for each in bobs[name]} | {str(bobs_project), "of bob"}
+            shown = shown_of(archive, secrets)
             # Last, because it changes the limits that the others go by.
             only = ("--max-examples", EXAMPLES, "--include-path", LIMITS)
             of_limits = await walk(
@@ -80,3 +111,4 @@ async def test_every_answer_is_described_and_none_is_an_error_of_the_server(tmp_
     assert found.code == 0, found.report
     assert of_limits.code == 0, of_limits.report
     assert lost == []
+    assert shown == []

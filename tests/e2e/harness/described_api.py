@@ -1,10 +1,11 @@
 """The gateway's description as Schemathesis gets it: it names what exists, so that not all is 404."""
 
 import asyncio
+import base64
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,18 +40,23 @@ class Walk:
         return int(found[1]) if found else 0
 
 
-async def things_to_name(stack: StackHarness, headers: Mapping[str, str] | None = None) -> Known:
-    """Runs, data sets, files and batches, by the name that their id has in paths and bodies.
+async def things_to_name(
+    stack: StackHarness, headers: Mapping[str, str] | None = None, project_id: int = 1
+) -> Known:
+    """Runs, data sets, files and batches of a project, by the name that their id has in paths and bodies.
 
     They are of the user of the headers.
     """
     made = partial(_made, stack, headers=headers)
     jobs, datasets, files = [], [], []
+    upload = f"/admin/datasets/upload?project_id={project_id}"
     for number in range(_OF_EACH):
-        order = {"project_id": 1, "suite": SUITE, "config": {"provider": "openai", "model": "fake"}}
+        order = {"project_id": project_id, "suite": SUITE, "config": {"provider": "openai", "model": "fake"}}
         jobs.append(await made(f"{API}/run", "job_id", json=order))
-        datasets.append(await made("/admin/datasets/upload", "dataset_id", data=_form(number)))
-        files.append(await made("/v1/files", "id", data=_form(number, purpose="batch")))
+        datasets.append(await made(upload, "dataset_id", data=_form(number)))
+        files.append(
+            await made("/v1/files", "id", data=_form(number, purpose="batch", project_id=str(project_id)))
+        )
     run = {"model_id": MODEL, "dataset_id": datasets[0]}
     runs = [await made("/admin/benchmarks/run", "benchmark_id", json=run) for _ in range(_OF_EACH)]
     batch = {"input_file_id": files[0], "endpoint": "/v1/chat/completions", "completion_window": "24h"}
@@ -94,6 +100,20 @@ async def describe_with(stack: StackHarness, known: Known, file: Path) -> None:
         fields[field] = _or_known(fields[field], values)
     _shorten_lists(document)
     file.write_text(json.dumps(document), encoding="utf-8")
+
+
+def shown_of(archive: Path, names: Collection[str]) -> list[str]:
+    """Answers in the HTTP archive of a walk that have a name which their request has not said."""
+    found = []
+    for entry in json.loads(archive.read_text(encoding="utf-8"))["log"]["entries"]:
+        asked, content = json.dumps(entry["request"]), entry["response"]["content"]
+        text = content.get("text") or ""
+        if content.get("encoding") == "base64":
+            text = base64.b64decode(text).decode(errors="replace")
+        shown = [name for name in names if name in text and name not in asked]
+        if shown:
+            found.append(f"{entry['request']['method']} {entry['request']['url']}: {shown}"[:300])
+    return found
 
 
 async def walk(
