@@ -24,8 +24,11 @@ def is_secure(request: HTTPConnection) -> bool:
     return by_origin or request.url.scheme == "https" or SECURE_COOKIE in request.cookies
 
 
-def keep_session(response: Response, request: HTTPConnection, text: str) -> None:
-    secure = is_secure(request)
+def keep_session(
+    response: Response, request: HTTPConnection, text: str, *, by_tls: bool | None = None
+) -> None:
+    """`by_tls`: whether browsers reach the gateway so, where that is known."""
+    secure = is_secure(request) if by_tls is None else by_tls
     response.set_cookie(
         SECURE_COOKIE if secure else PLAIN_COOKIE,
         text,
@@ -42,7 +45,7 @@ def begun_of(request: HTTPConnection) -> str:
     return request.cookies.get(_BEGUN_COOKIE, "")
 
 
-def keep_begun(response: Response, request: HTTPConnection, text: str) -> None:
+def keep_begun(response: Response, text: str, *, by_tls: bool) -> None:
     """Until the browser is back from the provider: by a link from there, so it is not strict."""
     response.set_cookie(
         _BEGUN_COOKIE,
@@ -50,7 +53,7 @@ def keep_begun(response: Response, request: HTTPConnection, text: str) -> None:
         max_age=_BEGUN_SECONDS,
         httponly=True,
         samesite="lax",
-        secure=is_secure(request),
+        secure=by_tls,
         path=_BEGUN_PATH,
     )
 

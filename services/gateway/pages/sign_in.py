@@ -63,7 +63,7 @@ async def begin(
         return page.go("/sign-in")
     begun = await provider.begin(next if is_own_path(next) and len(next) <= _MAX_NEXT else "/")
     response = page.go(begun.address)
-    keep_begun(response, request, begun.kept)
+    keep_begun(response, begun.kept, by_tls=provider.by_tls)
     return response
 
 
@@ -88,7 +88,7 @@ async def finish(
     response = page.go(follows, Notice(f"You are signed in as {caller.name}."))
     forget_begun(response)
     text = admission.identity.sessions.begin_by_provider(caller)
-    keep_session(response, request, text)
+    keep_session(response, request, text, by_tls=provider.by_tls)
     begun = replace(SIGN_IN, object_id=admission.identity.sessions.read(text).session_id)
     await admission.trail.note_done(begun, caller)
     return response

@@ -3,6 +3,7 @@
 Whoever asks is signed in as the `user` that a test has set; nobody has to type a password.
 """
 
+import asyncio
 import base64
 import hashlib
 import secrets
@@ -33,7 +34,13 @@ class OidcProvider:
     user: dict[str, Any] = field(default_factory=lambda: {"sub": "ann", "groups": ["evals"]})
     approves_devices: bool = False
     is_away: bool = False
+    # Cleared: connections are taken, and nothing is answered.
+    answers: asyncio.Event = field(default_factory=asyncio.Event)
+    waiting: int = 0
+    other_keys: list[dict[str, str]] = field(default_factory=list)
     lasts_seconds: int = 300
+    # That of the access token; 0: as the other one's.
+    access_lasts_seconds: int = 0
     keys: list[RSAKey | ECKey] = field(default_factory=list)
     key_requests: int = 0
     codes: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -41,6 +48,7 @@ class OidcProvider:
     refreshes: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.answers.set()
         self.rotate()
 
     def rotate(self, kind: type[RSAKey | ECKey] = RSAKey) -> None:
@@ -74,6 +82,9 @@ class OidcProvider:
     async def _outage(self, request: web.Request, handler: Any) -> web.StreamResponse:
         if self.is_away:
             return web.Response(status=503)
+        self.waiting += 1
+        await self.answers.wait()
+        self.waiting -= 1
         answered: web.StreamResponse = await handler(request)
         return answered
 
@@ -89,7 +100,8 @@ class OidcProvider:
 
     async def _keys(self, _: web.Request) -> web.Response:
         self.key_requests += 1
-        return web.json_response({"keys": [key.as_dict(private=False) for key in self.keys]})
+        shown = [key.as_dict(private=False) for key in self.keys]
+        return web.json_response({"keys": [*self.other_keys, *shown]})
 
     async def _authorize(self, request: web.Request) -> web.Response:
         asked = request.query
@@ -166,7 +178,7 @@ class OidcProvider:
                 "token_type": "Bearer",
                 "id_token": token,
                 "refresh_token": refresh,
-                "expires_in": self.lasts_seconds,
+                "expires_in": self.access_lasts_seconds or self.lasts_seconds,
             }
         )
 

@@ -1,5 +1,6 @@
 """The OpenID provider as the gateway asks it: its addresses, its keys, and the token for a code."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -100,6 +101,8 @@ class Provider:
         """A JSON object, of a bounded size. Redirects are not followed."""
         try:
             async with (
+                # In all: one that sends a byte now and then would hold whoever waits for it.
+                asyncio.timeout(_TIMEOUT_SECONDS),
                 httpx.AsyncClient(timeout=_TIMEOUT_SECONDS) as session,
                 session.stream(
                     method, address, data=form, headers={"Accept": "application/json"}
@@ -110,7 +113,7 @@ class Provider:
                     body += part
                     if len(body) > _MAX_BYTES:
                         raise ProviderAway(issuer=self.issuer)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, TimeoutError) as error:
             log.warning("the sign-in provider does not answer", issuer=self.issuer, error=repr(error))
             raise ProviderAway(issuer=self.issuer) from error
         if form is not None and response.is_client_error:

@@ -25,6 +25,9 @@ log = get_logger()
 _KEYS_SECONDS = 900.0
 # Tokens with invented keys ask the provider no more often.
 _ASK_AGAIN_SECONDS = 10.0
+# Known keys serve meanwhile: who calls waits no longer for a provider that is slow, and not at all for one
+# that did not answer last time.
+_PATIENCE_SECONDS = 2.0
 # The person may have to find a second factor.
 _SIGN_IN_SECONDS = 600
 
@@ -45,13 +48,18 @@ class OidcSignIn:
         self._tokens = tokens
         self._pepper = pepper
         self._clock = clock
-        self._reading = asyncio.Lock()
+        self._asking: asyncio.Task[None] | None = None
         self._read_at = self._asked_at = -_KEYS_SECONDS
-        self._has_keys = False
+        self._has_keys = self._answered = False
 
     @property
     def takes_browsers(self) -> bool:
         return bool(self._provider.client.redirect_url)
+
+    @property
+    def by_tls(self) -> bool:
+        """Whether browsers reach the gateway by TLS: no request says so behind a proxy that ends it."""
+        return self._provider.client.redirect_url.startswith("https:")
 
     async def caller_of(self, token: str) -> Caller:
         """Raises `TokenUnknown`, `TokenOver`, `NoRoleByGroups`; `ProviderAway` until keys are known."""
@@ -103,27 +111,41 @@ class OidcSignIn:
         return caller, next_address
 
     async def _freshen(self) -> None:
-        if self._clock.monotonic() - self._read_at > _KEYS_SECONDS:
+        """Known keys are renewed while they serve. Raises `ProviderAway` until there are any."""
+        if self._clock.monotonic() - self._read_at <= _KEYS_SECONDS:
+            return
+        if not self._has_keys:
             await self._read_keys()
+        elif (asking := self._ask_once()) and self._answered:
+            await asyncio.wait({asking}, timeout=_PATIENCE_SECONDS)
 
     async def _read_keys(self) -> None:
-        """Asks once for all that wait here, and not again at once. Known keys serve while it is away."""
-        now = self._clock.monotonic()
-        async with self._reading:
-            if self._clock.monotonic() - self._asked_at >= _ASK_AGAIN_SECONDS and self._read_at <= now:
-                await self._ask()
+        """Raises `ProviderAway` where none are known afterwards."""
+        if asking := self._ask_once():
+            # Others wait for it too: who goes away does not end it.
+            await asyncio.wait({asking})
         if not self._has_keys:
             raise ProviderAway(issuer=self._provider.issuer)
 
+    def _ask_once(self) -> asyncio.Task[None] | None:
+        """The one question to the provider that all wait for; None where one was answered just now."""
+        if self._asking is None and self._clock.monotonic() - self._asked_at >= _ASK_AGAIN_SECONDS:
+            self._asking = asyncio.create_task(self._ask(), name="read keys of the sign-in provider")
+        return self._asking
+
     async def _ask(self) -> None:
-        self._asked_at = self._clock.monotonic()
         try:
             self._tokens.learn(await self._provider.keys())
         except (ProviderAway, ValueError) as error:
+            self._answered = False
             log.warning("keys of the sign-in provider not read", error=repr(error))
-            return
-        self._has_keys = True
-        self._read_at = self._clock.monotonic()
+        else:
+            self._has_keys = self._answered = True
+            self._read_at = self._clock.monotonic()
+        finally:
+            # From its end: a provider that is slow would be asked without a pause.
+            self._asked_at = self._clock.monotonic()
+            self._asking = None
 
     def _signed(self, values: list[str | int]) -> str:
         content = base64.urlsafe_b64encode(json.dumps(values).encode()).decode()
@@ -131,7 +153,8 @@ class OidcSignIn:
 
     def _read(self, kept: str) -> tuple[str, str, str, str]:
         content, _, code = kept.partition(".")
-        if not hmac.compare_digest(self._pepper.code(content).hex(), code):
+        # As bytes: of texts it takes ASCII only, and a cookie may hold anything.
+        if not hmac.compare_digest(self._pepper.code(content).hex().encode(), code.encode()):
             raise SignInOver
         state, nonce, verifier, next_address, ends = json.loads(base64.urlsafe_b64decode(content))
         if self._clock.now().timestamp() > ends:

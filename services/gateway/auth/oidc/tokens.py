@@ -8,12 +8,15 @@ from typing import Any
 
 from joserfc import jwt
 from joserfc.errors import ExpiredTokenError, InvalidKeyIdError, JoseError
-from joserfc.jwk import KeySet
+from joserfc.jwk import Key, KeySet, import_key
 
 from proctor.values.names.user import Caller, Role, is_user_name
 from services.common.clock import Clock
+from services.common.structured_logs import get_logger
 from services.gateway.auth.oidc.provider import UnknownTokenKey
 from services.gateway.http.errors import NoRoleByGroups, TokenOver, TokenUnknown
+
+log = get_logger()
 
 # Asymmetric ones alone: with a symmetric one, the public key would sign.
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -60,9 +63,12 @@ class Tokens:
         try:
             # A key of another use is none of tokens.
             signing = [each for each in keys["keys"] if each.get("use", "sig") == "sig"]
-            self._keys = KeySet.import_key_set({"keys": signing})
-        except (JoseError, KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no key set: {error!r}") from error
+        known = [key for each in signing if (key := _known(each))]
+        if not known:
+            raise ValueError("no key set: it has no key that signs by a known algorithm")
+        self._keys = KeySet(known)
         # What a key signed that is none any more is refused.
         self._verified.clear()
 
@@ -116,3 +122,12 @@ class Tokens:
 
     def _now(self) -> int:
         return int(self._clock.now().timestamp())
+
+
+def _known(key: Mapping[str, Any]) -> Key | None:
+    """None for one of another kind, such as of a newer curve: tokens by the others are taken all the same."""
+    try:
+        return import_key(dict(key))
+    except (JoseError, ValueError, KeyError, TypeError) as error:
+        log.info("key of the sign-in provider not used", kid=str(key.get("kid"))[:100], error=repr(error))
+        return None

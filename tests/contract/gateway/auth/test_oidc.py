@@ -1,5 +1,6 @@
 """OpenID Connect: bearer tokens on both doors, keys that rotate, and the sign-in of browsers."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -148,6 +149,34 @@ async def test_a_provider_that_is_away_keeps_out_who_is_new_and_nobody_else(
         assert (await get(another, provider.token(sub="bob")))[1]["user"] == "bob"
 
 
+async def test_while_a_provider_hangs_known_keys_serve_without_waiting_for_it(
+    gateway: GatewayHarness, provider: OidcProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await get(gateway, provider.token()))[0] == 200
+    provider.answers.clear()
+    module = "services.gateway.auth.oidc.sign_in"
+    monkeypatch.setattr(f"{module}._KEYS_SECONDS", 0.0)
+    monkeypatch.setattr(f"{module}._ASK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(f"{module}._PATIENCE_SECONDS", 0.01)
+    # Each would wait for a question of its own, one after the other, as long as the provider may take.
+    try:
+        answers = await asyncio.gather(*(get(gateway, provider.token(sub=f"ann{i}")) for i in range(5)))
+        assert [status for status, _ in answers] == [200] * 5
+        # All wait for one question, which is still open.
+        assert provider.waiting == 1
+    finally:
+        provider.answers.set()
+
+
+async def test_a_key_of_an_unknown_kind_spoils_no_other(provider: OidcProvider) -> None:
+    provider.other_keys = [
+        {"kty": "EC", "crv": "brainpoolP256r1", "kid": "new", "x": "AA", "y": "AA"},
+        {"kty": "AKP", "kid": "newer", "alg": "ML-DSA-44", "pub": "AA"},
+    ]
+    async with gateway_harness(**oidc_settings(provider)) as harness:
+        assert (await get(harness, provider.token()))[0] == 200
+
+
 async def test_an_address_is_a_name_only_where_it_is_verified(provider: OidcProvider) -> None:
     settings = oidc_settings(provider, oidc_user_claim="email", oidc_default_role="viewer", oidc_roles={})
     async with gateway_harness(**settings) as harness:
@@ -203,6 +232,24 @@ async def test_a_browser_signs_in_at_the_provider(browser: Browser) -> None:
     assert (await browser.get("/settings")).status == 401
 
 
+async def test_cookies_of_a_sign_in_behind_tls_go_by_tls_alone(provider: OidcProvider) -> None:
+    """Where a proxy ends TLS no request says so: a browser that follows a link sends no Origin."""
+    behind = oidc_settings(provider, oidc_redirect_url="https://proctor.example.org/sign-in/callback")
+    async with gateway_harness(**behind) as harness, aiohttp.ClientSession() as session:
+        browser = Browser(harness, session)
+        begun = await browser.get("/sign-in/provider")
+        kept = begun.headers["Set-Cookie"]
+        assert ("Secure" in kept, "HttpOnly" in kept, "Path=/sign-in/" in kept) == (True, True, True)
+        back = urlsplit((await browser.get(begun.headers["Location"])).headers["Location"])
+        headers = {"Cookie": kept.partition(";")[0]}
+        address = f"{harness.http}{back.path}?{back.query}"
+        async with session.get(address, headers=headers, allow_redirects=False) as done:
+            assert done.status == 303
+            cookies = {each.partition("=")[0]: each for each in done.headers.getall("Set-Cookie")}
+        assert "Secure" in cookies["__Host-proctor_session"]
+        assert "proctor_session" not in cookies
+
+
 async def test_what_another_browser_began_signs_nobody_in(browser: Browser, gateway: GatewayHarness) -> None:
     address = await browser.callback()
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
@@ -215,6 +262,14 @@ async def test_what_another_browser_began_signs_nobody_in(browser: Browser, gate
     state = parse_qs(urlsplit(address).query)["state"][0]
     refused = await browser.get(f"/sign-in/callback?error=access_denied&state={state}")
     assert (refused.status, "refused this sign-in" in await refused.text()) == (401, True)
+
+
+@pytest.mark.parametrize("kept", ["a.é", "é.é", "é", ".", "a.b"])
+async def test_what_no_gateway_has_written_begins_nothing(gateway: GatewayHarness, kept: str) -> None:
+    headers = {"Cookie": f"proctor_sign_in={kept}"}
+    address = f"{gateway.http}/sign-in/callback?code=c&state=s"
+    async with aiohttp.ClientSession() as session, session.get(address, headers=headers) as answer:
+        assert answer.status == 401
 
 
 async def test_a_browser_is_sent_to_no_other_site(browser: Browser) -> None:
