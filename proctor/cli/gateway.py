@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperOption
 
 from proctor.cli.options import API_KEY_VARIABLE, ConnectionOptions
 from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal, execute, say
+from proctor.client.calls import ApiKey
 from proctor.client.errors import ClientError, Unreachable
 from proctor.client.proctor_client import ProctorClient
 from proctor.client.saved_login import login_file, token_for
@@ -103,9 +104,11 @@ def _typer_form(command: Command) -> Command:
     return run
 
 
-def api_key(gateway: str) -> str:
-    """The key of the environment, else the token of who is signed in at this gateway. Raises `Refused`."""
-    return os.environ.get(API_KEY_VARIABLE, "").strip() or token_for(gateway, login_file())
+def api_key(gateway: str) -> ApiKey:
+    """The key of the environment, else what gives each call the token of who is signed in at this gateway."""
+    key = os.environ.get(API_KEY_VARIABLE, "").strip()
+    # A command may wait for hours, and a token is over after minutes.
+    return key or functools.partial(token_for, gateway, login_file())
 
 
 def _alone(command: Command) -> Command:

@@ -2,9 +2,10 @@
 
 import ipaddress
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import grpc
@@ -34,6 +35,8 @@ _CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", MAX_GRPC_MESSAGE_BYTES),
 )
 _USER_KEY = "x-proctor-user"
+# A key, or what gives the one of each call: a token of a sign-in ends before a long run does.
+ApiKey: TypeAlias = str | Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +113,20 @@ def _not_an_address(text: str) -> Refused:
 class GatewayChannel(StubChannel):
     """Sends the key or the user of its client, and repeats calls while a gateway restarts."""
 
-    def __init__(self, address: str, timeout_seconds: float, *, user: str = "", api_key: str = "") -> None:
+    def __init__(self, address: str, timeout_seconds: float, *, user: str = "", api_key: ApiKey = "") -> None:
         self._address = address
-        self._metadata = (*_user_metadata(user), *_key_metadata(api_key))
-        self._connection = open_channel(address, _CHANNEL_OPTIONS, has_key=bool(api_key))
+        self._user = _user_metadata(user)
+        has_key = bool(_key_metadata(_asked(api_key)))
+        # A key that comes later would go over a connection that was opened for none.
+        self._api_key = api_key if has_key else ""
+        self._connection = open_channel(address, _CHANNEL_OPTIONS, has_key=has_key)
         super().__init__(self._connection, timeout_seconds, pauses=_PAUSES_SECONDS)
 
     async def close(self) -> None:
         await self._connection.close()
 
     def metadata(self) -> Metadata:
-        return self._metadata
+        return (*self._user, *_key_metadata(_asked(self._api_key)))
 
     def failure(self, error: CallFailed) -> ClientError:
         return client_error(error, self._address)
@@ -132,12 +138,16 @@ class GatewayChannel(StubChannel):
     async def release(self) -> str:
         """The release that the gateway sends with an answer; empty for none. The call is not repeated."""
         limits = queue_grpc.QueueServiceStub(self._connection).GetLimits
-        call = limits(queue_pb2.GetLimitsRequest(), timeout=self._timeout, metadata=self._metadata)
+        call = limits(queue_pb2.GetLimitsRequest(), timeout=self._timeout, metadata=self.metadata())
         try:
             await call
         except grpc.aio.AioRpcError as error:
             raise self.failure(error) from error
         return str(dict(await call.trailing_metadata()).get(RELEASE_KEY, ""))
+
+
+def _asked(api_key: ApiKey) -> str:
+    return api_key() if callable(api_key) else api_key
 
 
 def _key_metadata(api_key: str) -> Metadata:

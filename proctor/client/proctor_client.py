@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from proctor.client.calls import GatewayChannel
+from proctor.client.calls import ApiKey, GatewayChannel
 from proctor.client.compared_runs import ComparedRuns
 from proctor.client.datasets import Upload, upload_once
 from proctor.client.errors import Refused, Unreachable
@@ -42,11 +42,12 @@ class ProctorClient(SchedulerStubs, ResultsStubs):
 
     `address` is `host:port`, or `https://host:port`: an API key is sent to another machine by TLS only.
 
-    A gateway with API keys takes the user from `api_key`; `user` is the name for one without keys.
+    A gateway with API keys takes the user from `api_key`, which may be a function that each call asks for it;
+    `user` is the name for one without keys.
     """
 
     def __init__(
-        self, address: str, *, user: str = "", api_key: str = "", timeout_seconds: float = 30.0
+        self, address: str, *, user: str = "", api_key: ApiKey = "", timeout_seconds: float = 30.0
     ) -> None:
         self.address = address
         self._channel = GatewayChannel(address, timeout_seconds, user=user, api_key=api_key)

@@ -1,5 +1,7 @@
 """The token of a sign-in at an OpenID provider: kept in a file of its own for one gateway, and refreshed."""
 
+import base64
+import fcntl
 import json
 import os
 import time
@@ -65,8 +67,22 @@ def token_for(gateway: str, file: Path) -> str:
     login = read_login(file)
     if login is None or login.gateway != gateway:
         return ""
-    if login.ends_at - time.time() > _REFRESHED_BEFORE_SECONDS:
+    if _lasts(login):
         return login.token
+    # A refresh token is good for once: two programs at a time would end the sign-in of both.
+    with file.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        login = read_login(file)
+        if login is None or login.gateway != gateway:
+            return ""
+        return login.token if _lasts(login) else _refreshed(login, file)
+
+
+def _lasts(login: SavedLogin) -> bool:
+    return login.ends_at - time.time() > _REFRESHED_BEFORE_SECONDS
+
+
+def _refreshed(login: SavedLogin, file: Path) -> str:
     if not login.refresh_token:
         raise Refused("Your sign-in is over. Sign in again: proctor login")
     form = {
@@ -84,10 +100,22 @@ def token_for(gateway: str, file: Path) -> str:
 
 def login_of(answer: Mapping[str, Any], login: SavedLogin) -> SavedLogin:
     """The login with what a token endpoint has answered. A refresh token that is not replaced stays."""
-    lasts = float(answer.get("expires_in", 300))
     refresh = str(answer.get("refresh_token", login.refresh_token))
     token = str(answer["id_token"])
-    return replace(login, token=token, refresh_token=refresh, ends_at=time.time() + lasts)
+    return replace(login, token=token, refresh_token=refresh, ends_at=_end_of(token))
+
+
+def _end_of(token: str) -> float:
+    """In seconds since 1970, as the token says: `expires_in` is that of the access token, which is not sent.
+
+    Whether it is true is the gateway's to find out. 0 for a token that does not say it.
+    """
+    try:
+        content = token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(content + "=" * (-len(content) % 4)))
+        return float(claims["exp"])
+    except (IndexError, KeyError, TypeError, ValueError):
+        return 0.0
 
 
 def endpoints(issuer: str) -> Mapping[str, str]:

@@ -1,5 +1,6 @@
 """`proctor login`: a device code at the provider, a token that is refreshed, and no other gateway gets it."""
 
+import asyncio
 import json
 import re
 import time
@@ -8,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from proctor.client.proctor_client import ProctorClient
+from proctor.client.saved_login import token_for
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.grpc.caller import caller_of
 from tests.contract.gateway.auth.test_oidc import oidc_settings
 from tests.e2e.harness.entry_points import proctor_with
@@ -81,6 +85,42 @@ async def test_a_token_that_ends_is_refreshed_until_the_provider_refuses(
     provider.refreshes.clear()
     refused = await proctor_with(environment, "runs")
     assert (refused.code != 0, "proctor login" in refused.err + refused.out) == (True, True)
+
+
+async def test_the_token_that_is_sent_says_when_it_ends(
+    environment: dict[str, str], provider: OidcProvider, tmp_path: Path
+) -> None:
+    # The access token lasts for a day, and the ID token for half a minute.
+    provider.access_lasts_seconds, provider.lasts_seconds = 86_400, 30
+    assert (await proctor_with(environment, "login")).code == 0
+    file = tmp_path / "proctor" / "login.json"
+    first = json.loads(file.read_text())["token"]
+    provider.lasts_seconds = 300
+    assert (await proctor_with(environment, "runs")).code == 0
+    assert json.loads(file.read_text())["token"] != first
+
+
+async def test_programs_at_a_time_refresh_a_sign_in_once(
+    environment: dict[str, str], provider: OidcProvider, gateway: GatewayHarness, tmp_path: Path
+) -> None:
+    provider.lasts_seconds = 30
+    assert (await proctor_with(environment, "login")).code == 0
+    provider.lasts_seconds = 300
+    file = tmp_path / "proctor" / "login.json"
+    tokens = await asyncio.gather(*(asyncio.to_thread(token_for, gateway.grpc, file) for _ in range(4)))
+    # Each refresh token is taken once.
+    assert (len({*tokens}), tokens[0]) == (1, json.loads(file.read_text())["token"])
+
+
+async def test_a_client_asks_for_the_token_of_each_call(
+    gateway: GatewayHarness, provider: OidcProvider
+) -> None:
+    """A run is watched for longer than a token lasts."""
+    tokens = [provider.token(sub=name) for name in ("first", "second", "third")]
+    async with ProctorClient(gateway.grpc, api_key=lambda: tokens.pop(0)) as client:
+        await client.runs.ListRuns(scheduler_pb2.ListRunsRequest())
+        await client.runs.ListRuns(scheduler_pb2.ListRunsRequest())
+    assert [caller_of(each.items()).name for each in gateway.scheduler.metadata] == ["second", "third"]
 
 
 async def test_a_provider_of_another_name_is_refused(environment: dict[str, str]) -> None:
