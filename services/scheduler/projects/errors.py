@@ -14,6 +14,11 @@ class ProjectFull(DomainError, kind=ErrorKind.EXHAUSTED, reason="PROJECT_FULL"):
 class ProjectBudgetUsed(DomainError, kind=ErrorKind.CONFLICT, reason="PROJECT_BUDGET_USED"):
     """Project {name} has {left} left of {budget} {period}: {cost} spent, {reserved} set aside. {advice}"""
 
+    @property
+    def may_pass(self) -> bool:
+        """Whether open runs may leave something: what is set aside for them is not spent."""
+        return float(str(self.facts["reserved"])) > 0
+
 
 class TooManyProjects(DomainError, kind=ErrorKind.CONFLICT, reason="TOO_MANY_PROJECTS"):
     """There are {limit} {things} already, and gateways follow no more."""

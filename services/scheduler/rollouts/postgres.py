@@ -62,7 +62,10 @@ class PostgresRolloutsOrders:
                     author, Action.SUBMIT, ObjectKind.ROLLOUTS, order.order_id, order.suite, order.project_id
                 )
                 await record_change(transaction, change)
-            return [await self._runs.add_in(transaction, run, request_id=run.run_id) for run in runs]
+            return [
+                await self._runs.add_in(transaction, run, request_id=run.run_id, sharing=left)
+                for left, run in zip(range(len(runs), 0, -1), runs, strict=True)
+            ]
 
         try:
             return await self._session.run(add)

@@ -172,8 +172,8 @@ class PostgresLedSchedules:
             )
             if is_barred:
                 raise ProjectNotFound
-        for run in runs:
-            await self._runs.add_in(transaction, run, "")
+        for number, run in enumerate(runs):
+            await self._runs.add_in(transaction, run, "", sharing=len(runs) - number)
 
 
 def _refused(schedule: Schedule, firing: Firing) -> Event:

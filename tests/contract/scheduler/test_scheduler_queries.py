@@ -29,6 +29,7 @@ HOT: Mapping[str, Mapping[str, str]] = {
     "lock_slots": {},
     "delete_admissions": {"admitted_before": "'2026-06-01'"},
     "set_priority": {"run_id": RUN, "priority": "2"},
+    "set_max_cost": {"run_id": RUN, "max_cost": "1"},
     "start_runs": {"run_ids": f"'{{{RUN[1:-1]}}}'", "admitted_at": "'2026-06-01'", "seconds": "60"},
     "preempt_runs": {"run_ids": f"'{{{RUN[1:-1]}}}'", "queued_at": "'2026-06-01'"},
     "list_open_runs": {"run_ids": f"'{{{RUN[1:-1]}}}'"},

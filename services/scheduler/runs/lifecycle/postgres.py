@@ -61,7 +61,7 @@ class PostgresRuns:
 
     async def add(self, run: Run, request_id: str, base: Run | None = None) -> Run:
         async def add(transaction: PostgresTransaction) -> Run:
-            stored = await self.add_in(transaction, run, request_id)
+            stored = await self.add_in(transaction, run, request_id, sharing=1 if base is None else 2)
             # Not for a repeated call: its base may be deleted by now.
             if base is not None and stored is run:
                 await self.add_in(transaction, base, "")
@@ -74,8 +74,10 @@ class PostgresRuns:
             others = f"other versions of {run.order.suite}"
             raise UnknownSuite(suite=run.suite_name, supported=others) from error
 
-    async def add_in(self, transaction: PostgresTransaction, run: Run, request_id: str) -> Run:
-        """Adds the run in a transaction that stores more than the run.
+    async def add_in(
+        self, transaction: PostgresTransaction, run: Run, request_id: str, *, sharing: int = 1
+    ) -> Run:
+        """Adds the run in a transaction that stores more than the run: so many runs of its order, or less.
 
         Returns the given run. The stored one has a max_cost where the budget of its project sets one.
         """
@@ -89,7 +91,7 @@ class PostgresRuns:
         limits = await self._limits.locked_limits(transaction)
         _check_priority(run, limits)
         await _check_queue(transaction, run.user, limits.max_pending_runs_per_user)
-        admitted = await within_project(transaction, run, run.created_at)
+        admitted = await within_project(transaction, run, run.created_at, sharing=sharing)
         # Last, so that the row of a data set which many runs use is locked for a short time only.
         await _lock_dataset(transaction, run.order.dataset_id)
         await transaction.execute("add_run", **row_values(admitted, request))
@@ -224,7 +226,10 @@ class PostgresRuns:
                 await _check_queue(transaction, user, limits.max_pending_runs_per_user, own=1)
             run = await _get(transaction, run_id)
             if made.action is Action.RETRY:
-                await within_project(transaction, run, made.author.at)
+                admitted = await within_project(transaction, run, made.author.at)
+                if admitted != run:
+                    await transaction.execute("set_max_cost", run_id=run_id, max_cost=admitted.order.max_cost)
+                run = admitted
             allowed = run.limited_to(limits.highest_priority(user))
             if allowed != run:
                 await transaction.execute(

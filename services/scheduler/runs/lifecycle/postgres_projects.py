@@ -1,5 +1,6 @@
 """What a declared project allows: how many runs it may have open, and what is left of its budget."""
 
+import math
 from dataclasses import replace
 from datetime import datetime
 
@@ -39,10 +40,13 @@ async def _read_use(
     return ProjectUse(**costs, **open_runs)
 
 
-async def within_project(transaction: PostgresTransaction, run: Run, now: datetime) -> Run:
+async def within_project(
+    transaction: PostgresTransaction, run: Run, now: datetime, *, sharing: int = 1
+) -> Run:
     """The run as its project admits it: without a max_cost it may cost what is left of the budget.
 
-    It may be stored already, as one that is retried. Raises `ProjectFull`, `ProjectBudgetUsed` or
+    So many runs of one order share that, of which this is the first. It may be stored already, as one that is
+    retried. Raises `ProjectFull`, `ProjectBudgetUsed` or
     `ProjectNotFound`.
     """
     project_id, wanted = run.order.project_id, run.order.max_cost
@@ -61,7 +65,9 @@ async def within_project(transaction: PostgresTransaction, run: Run, now: dateti
         return run
     # What a retried run has cost is spent already.
     counted = await transaction.fetchval("read_counted_cost", run_id=run.run_id) or 0.0
-    if budget.left <= 0 or (wanted is not None and wanted - counted > budget.left):
+    more = 0.0 if wanted is None else wanted - counted
+    # Three tenths of what three may share are no more than is left, whatever they sum up to.
+    if budget.left <= 0 or (more > budget.left and not math.isclose(more, budget.left)):
         shown = {name: f"{getattr(budget, name):.6g}" for name in ("budget", "left", "cost")}
         raise ProjectBudgetUsed(
             name=limits["name"],
@@ -70,4 +76,6 @@ async def within_project(transaction: PostgresTransaction, run: Run, now: dateti
             advice=_LOWER if budget.left else _WAIT,
             **shown,
         )
-    return run if wanted is not None else replace(run, order=replace(run.order, max_cost=budget.left))
+    if wanted is not None:
+        return run
+    return replace(run, order=replace(run.order, max_cost=counted + budget.left / sharing))

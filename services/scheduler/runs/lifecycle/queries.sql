@@ -16,6 +16,11 @@ SELECT
 -- name: set_priority: Change the priority of a run
 UPDATE runs SET priority = :priority WHERE run_id = :run_id;
 
+-- name: set_max_cost: Change what a run may cost
+UPDATE runs
+SET ordered = jsonb_set(ordered, '{max_cost}', to_jsonb(:max_cost::double precision))
+WHERE run_id = :run_id;
+
 -- name: lock_dataset: Keep a data set from being deleted before this transaction ends; no row if it is gone
 -- KEY SHARE: others may use and rename the data set meanwhile, only its deletion waits.
 SELECT dataset_id FROM datasets WHERE dataset_id = :dataset_id FOR KEY SHARE;

@@ -12,6 +12,7 @@ from services.common.errors import DomainError, ErrorKind
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
 from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.projects.errors import ProjectBudgetUsed
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.orders.resolve_judge_order import judging_order
@@ -79,7 +80,7 @@ class SubmitJudges:
             try:
                 await self.submit.submit(submission)
             except DomainError as error:
-                if error.kind not in _FINAL:
+                if error.kind not in _FINAL or (isinstance(error, ProjectBudgetUsed) and error.may_pass):
                     log.info("judge waits", run_id=run.run_id, model=judge.model, error=error.message)
                     return error
                 log.error("judge not ordered", run_id=run.run_id, model=judge.model, error=error.message)

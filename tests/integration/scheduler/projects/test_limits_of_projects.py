@@ -78,7 +78,7 @@ async def scheduler() -> AsyncIterator[Scheduler]:
         async with await connect_pool(dsn, schema=SCHEMA) as pool:
             session = PostgresSession(pool, QUERIES)
             yield Scheduler(
-                PostgresRuns(session, PostgresLimits(session, queue_limits())),
+                PostgresRuns(session, PostgresLimits(session, queue_limits(max_pending_runs_per_user=100))),
                 PostgresLedRuns(session),
                 ManageProjects(PostgresProjects(session), SetClock()),
                 PostgresProjectUses(session),
@@ -152,6 +152,36 @@ async def test_a_retried_run_takes_what_it_may_still_cost(scheduler: Scheduler) 
     assert await scheduler.use(project) == ProjectUse(open_runs=1, cost=6, cost_this_month=6, reserved=3)
     await scheduler.end(retried, 8)
     assert (await scheduler.use(project)).cost == 8
+
+
+async def test_a_run_from_before_the_budget_gets_what_is_left_as_it_is_retried(scheduler: Scheduler) -> None:
+    project = await scheduler.declare()
+    run = await scheduler.order(project)
+    await scheduler.end(run, 6)
+    await scheduler.change(project, max_cost=10)
+    retried = await scheduler.runs.requeue(run.run_id, by())
+    assert retried
+    # 6 are spent already, and 4 are left.
+    assert (retried.order.max_cost, (await scheduler.runs.get(run.run_id)).order.max_cost) == (10, 10)
+    assert (await scheduler.use(project)).reserved == 4
+
+
+async def test_two_runs_of_one_order_share_what_is_left(scheduler: Scheduler) -> None:
+    project = await scheduler.declare(max_cost=10)
+    run, base = (replace(new_run(project_id=project.project_id), price=PRICE) for _ in range(2))
+    await scheduler.runs.add(run, "", base)
+    stored = [(await scheduler.runs.get(each.run_id)).order.max_cost for each in (run, base)]
+    assert stored == [5, 5]
+
+
+async def test_sums_of_tenths_are_no_more_than_there_is(scheduler: Scheduler) -> None:
+    project = await scheduler.declare(max_cost=0.3)
+    for _ in range(3):
+        await scheduler.order(project, max_cost=0.1)
+    with pytest.raises(ProjectBudgetUsed) as refused:
+        await scheduler.order(project, max_cost=0.1)
+    # It may be free again: a judge waits for it.
+    assert refused.value.may_pass
 
 
 async def test_the_budget_of_a_month_is_whole_again_in_the_next(scheduler: Scheduler) -> None:

@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from proctor.values.rollout import AgentKind, RolloutAgent
 from proctor.values.run import RunState
+from proctor.values.usage import ModelPrice
 from services.common.postgres import PostgresSession
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES
@@ -106,6 +107,21 @@ async def test_a_repeated_order_finds_its_runs_though_the_queue_is_full(
     runs = await orders.runs([order])
     again = await orders_in(pool, max_pending_runs_per_user=1).add(order, runs)
     assert {run.run_id for run in again} == set(order.run_ids)
+
+
+async def test_runs_of_an_order_share_what_is_left_of_a_budget(
+    pool: asyncpg.Pool, orders: PostgresRolloutsOrders
+) -> None:
+    project_id = await pool.fetchval(
+        "INSERT INTO projects (name, note, created_by, created_at, request_id, max_cost)"
+        " VALUES ('plans', '', 'olga', now(), gen_random_uuid(), 12) RETURNING project_id"
+    )
+    price = ModelPrice(input_per_million=1, output_per_million=1)
+    runs = [replace(new_run(project_id=project_id), price=price) for _ in range(3)]
+    ids = tuple(run.run_id for run in runs)
+    order = replace(await ordered(orders), order_id=str(uuid4()), project_id=project_id, run_ids=ids)
+    await orders.add(order, runs)
+    assert [run.order.max_cost for run in await orders.runs([order])] == [4, 4, 4]
 
 
 async def test_an_order_is_kept_as_it_is_with_its_runs(orders: PostgresRolloutsOrders) -> None:

@@ -11,6 +11,7 @@ from proctor.values.run import RunId, RunState
 from services.common.errors import DomainError, InvalidParameter
 from services.scheduler.judging.judge import Judge, NamedJudge
 from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.projects.errors import ProjectBudgetUsed
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_judges import SubmitJudges
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
@@ -103,6 +104,28 @@ async def test_a_judge_waits_for_room_in_the_queue_of_its_user() -> None:
     harness.runs.limits.now = queue_limits(max_pending_runs_per_user=5)
     await judges_of(harness).submit_all(token)
     assert len(judging_runs(harness, run)) == 1
+
+
+class WithoutBudget(SubmitRun):
+    """Of a project whose budget is spent, but for what is set aside."""
+
+    reserved: ClassVar[str] = "4"
+
+    async def prepare(self, submission: Submission) -> Run:  # noqa: ARG002  # as it overrides
+        shown = {"name": "plans", "left": "0", "budget": "10", "period": "in all", "cost": "6", "advice": ""}
+        raise ProjectBudgetUsed(**shown, reserved=self.reserved)
+
+
+async def test_a_judge_waits_for_what_open_runs_may_leave_of_the_budget_and_for_no_more() -> None:
+    harness = SchedulerHarness()
+    run = await completed(harness, JUDGE)
+    poor = WithoutBudget(*(getattr(harness.submitting, each.name) for each in fields(SubmitRun)))
+    waiting, token = RunsToJudge(harness), harness.runs.begin_term()
+    await SubmitJudges(waiting, poor, harness.clock).submit_all(token)
+    assert waiting.judged == set()
+    WithoutBudget.reserved = "0"
+    await SubmitJudges(waiting, poor, harness.clock).submit_all(token)
+    assert "has 0 left of 10" in waiting.refused[run.run_id]
 
 
 class CountedSubmit(SubmitRun):
