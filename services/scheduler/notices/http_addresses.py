@@ -1,19 +1,22 @@
 """Where a request to a URL of users may lead: to public addresses, and to those that the operator allows.
 
-A name is resolved once, and the connection goes to what was checked: a name that means another address a
-moment later reaches nothing else.
+A name is resolved once, and the socket that is opened is checked: neither a name that means another address a
+moment later nor an address that a URL has in an odd form reaches anything else.
 """
 
 import socket
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
+from aiohttp import AddrInfoType
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
 Network = IPv4Network | IPv6Network
-# NAT64 and 6to4 hold an IPv4 address, whatever network that is of.
-_TRANSLATED = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"), ip_network("2002::/16"))
+# All that IANA gives out; beside it are NAT64, IPv4 in other forms, and networks of sites.
+_UNICAST = ip_network("2000::/3")
+# 6to4 holds an IPv4 address, whatever network that is of.
+_TRANSLATED = ip_network("2002::/16")
 
 
 class AddressRefused(OSError):
@@ -32,8 +35,9 @@ def may_be_asked(host: str, allowed: Sequence[Network]) -> bool:
         address = address.ipv4_mapped
     if any(address in network for network in allowed if network.version == address.version):
         return True
-    is_translated = address.version == 6 and any(address in network for network in _TRANSLATED)
-    return address.is_global and not address.is_multicast and not is_translated
+    if isinstance(address, IPv6Address) and (address not in _UNICAST or address in _TRANSLATED):
+        return False
+    return address.is_global and not address.is_multicast
 
 
 class CheckedResolver(AbstractResolver):
@@ -55,3 +59,21 @@ class CheckedResolver(AbstractResolver):
 
     async def close(self) -> None:
         await self._resolver.close()
+
+
+class CheckedSockets:
+    """Opens a socket only to an address that may be asked.
+
+    A URL may hold one in place of a name, which no resolver sees, in forms such as digits of other scripts.
+    """
+
+    def __init__(self, allowed: Sequence[Network]) -> None:
+        self._allowed = allowed
+
+    def __call__(self, info: AddrInfoType) -> socket.socket:
+        """Raises `AddressRefused`."""
+        family, kind, protocol, _, address = info
+        host = str(address[0])
+        if not may_be_asked(host, self._allowed):
+            raise AddressRefused(f"{host} is not public")
+        return socket.socket(family, kind, protocol)

@@ -8,15 +8,13 @@ import hmac
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 import aiohttp
 
 from proctor.values.names.notices import SECRET_PREFIX
 from services.common.api_keys import Pepper
 from services.scheduler.notices.errors import NotDelivered
-from services.scheduler.notices.http_addresses import AddressRefused, CheckedResolver, Network, may_be_asked
+from services.scheduler.notices.http_addresses import AddressRefused, CheckedResolver, CheckedSockets, Network
 from services.scheduler.notices.notice import Notice, NoticeTarget
 
 _SECONDS = 10.0
@@ -52,14 +50,20 @@ class HttpPost:
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> None:
         """Raises `NotDelivered` for all but an answer from 200 to 299."""
-        self._check_literal(url)
         connector = aiohttp.TCPConnector(
-            resolver=CheckedResolver(self._allowed), use_dns_cache=False, force_close=True
+            resolver=CheckedResolver(self._allowed),
+            socket_factory=CheckedSockets(self._allowed),
+            use_dns_cache=False,
+            force_close=True,
         )
         try:
             async with (
                 aiohttp.ClientSession(
-                    connector=connector, timeout=aiohttp.ClientTimeout(total=_SECONDS), trust_env=False
+                    connector=connector,
+                    timeout=aiohttp.ClientTimeout(total=_SECONDS),
+                    trust_env=False,
+                    # A small answer may unpack to a large one.
+                    auto_decompress=False,
                 ) as session,
                 session.post(
                     url,
@@ -77,16 +81,6 @@ class HttpPost:
         if not 200 <= status < 300:
             followed = " Redirects are not followed." if 300 <= status < 400 else ""
             raise NotDelivered(f"It answered {status}.{followed}", is_final=status == _GONE)
-
-    def _check_literal(self, url: str) -> None:
-        """An address in place of a name is not resolved."""
-        host = urlsplit(url).hostname or ""
-        try:
-            ip_address(host.partition("%")[0])
-        except ValueError:
-            return
-        if not may_be_asked(host, self._allowed):
-            raise NotDelivered(f"{host} is not public; the operator has to allow it.")
 
 
 class WebhookSender:
@@ -123,4 +117,9 @@ def _sentence(error: Exception) -> str:
     cause = error.__cause__ or error
     if isinstance(cause, AddressRefused):
         return f"{cause}; the operator has to allow it."
-    return f"It could not be reached: {error}."
+    # The sentences of the others have the URL, which may be a secret, or bytes of the answer.
+    if isinstance(error, OSError):
+        return f"It could not be reached: {error}."
+    if isinstance(error, aiohttp.InvalidURL):
+        return "Its URL names no host that can be asked."
+    return "It did not answer in HTTP."

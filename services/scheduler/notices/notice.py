@@ -19,7 +19,7 @@ class NoticeTarget:
     target_id: str
     user: str
     channel: NoticeChannel
-    address: str
+    address: str = field(repr=False)
     events: tuple[NoticeEvent, ...]
     created_at: datetime
     scope: NoticeScope = NoticeScope.OWN
