@@ -21,6 +21,7 @@ LEASE = timedelta(seconds=60)
 _SWEEP_SECONDS = 3600.0
 KEPT = timedelta(days=30)
 _MAX_PROBLEM_CHARACTERS = 300
+_FAULT = "Something went wrong while it was sent; the log of the scheduler says what."
 
 log = get_logger()
 
@@ -67,6 +68,10 @@ class DispatchNotices:
             log.info("notice not delivered", notice_id=notice.notice_id, problem=error.problem)
             again = None if error.is_final else next_try(notice.attempts, now)
             return replace(notice, problem=error.problem[:_MAX_PROBLEM_CHARACTERS], next_try_at=again)
+        except Exception:  # of a batch: what became of the others must be stored, or they are sent again
+            log.exception("notice failed", notice_id=notice.notice_id)
+            again = next_try(notice.attempts, self.clock.now())
+            return replace(notice, problem=_FAULT, next_try_at=again)
         return replace(notice, problem="", next_try_at=None, delivered_at=self.clock.now())
 
     async def _send(self, target: NoticeTarget, notice: Notice) -> None:

@@ -13,7 +13,7 @@ from services.scheduler.audit.postgres import record_change
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader, write_as_leader
 from services.scheduler.notices.errors import NoticeTargetNotFound, TooManyNoticeTargets
-from services.scheduler.notices.notice import Event, Notice, NoticePage, NoticeTarget
+from services.scheduler.notices.notice import MAX_ATTEMPTS, Event, Notice, NoticePage, NoticeTarget
 
 MAX_OF_USER = 20
 
@@ -123,7 +123,9 @@ class PostgresOutbox:
         self, token: FencingToken, now: datetime, until: datetime
     ) -> Sequence[tuple[NoticeTarget, Notice]]:
         async def claim(transaction: PostgresTransaction) -> Sequence[tuple[NoticeTarget, Notice]]:
-            rows = await transaction.fetch("claim_notices", now=now, claimed_until=until)
+            rows = await transaction.fetch(
+                "claim_notices", now=now, claimed_until=until, max_attempts=MAX_ATTEMPTS
+            )
             return [(_target_from_row(row, row["target_created_at"]), _notice_from_row(row)) for row in rows]
 
         return await run_as_leader(self._session, token, claim)

@@ -64,23 +64,32 @@ LIMIT :limit;
 
 -- name: claim_notices: Count an attempt for some notices that are due, and return them with their targets
 UPDATE notices
-SET attempts = attempts + 1, next_try_at = :claimed_until
+-- Nothing comes after the last attempt, also where it ends its sender.
+SET attempts = attempts + 1, next_try_at = CASE WHEN attempts + 1 < :max_attempts THEN :claimed_until::timestamptz END
 FROM notice_targets
 WHERE notice_targets.target_id = notices.target_id
     AND notice_id IN (
         SELECT notice_id
         FROM (
-            -- Target by target: one that is away must not hold up the others.
-            SELECT notice_id, next_try_at, row_number() OVER (PARTITION BY target_id ORDER BY next_try_at) AS place
+            SELECT notice_id, next_try_at, row_number() OVER (PARTITION BY username ORDER BY place, next_try_at) AS turn
             FROM (
-                SELECT notice_id, target_id, next_try_at
-                FROM notices
-                WHERE next_try_at <= :now
-                ORDER BY next_try_at
-                LIMIT 1000
-            ) AS earliest
-        ) AS due
-        ORDER BY place, next_try_at
+                -- Target by target, and user by user: what is away must not hold up the others.
+                SELECT
+                    notice_id,
+                    username,
+                    next_try_at,
+                    row_number() OVER (PARTITION BY target_id ORDER BY next_try_at) AS place
+                FROM (
+                    SELECT notice_id, target_id, next_try_at
+                    FROM notices
+                    WHERE next_try_at <= :now
+                    ORDER BY next_try_at
+                    LIMIT 1000
+                ) AS earliest
+                INNER JOIN notice_targets USING (target_id)
+            ) AS due
+        ) AS of_users
+        ORDER BY turn, next_try_at
         LIMIT 50
     )
 RETURNING notices.notice_id, notices.target_id, event, text, facts, notices.created_at, attempts, delivered_at, next_try_at,

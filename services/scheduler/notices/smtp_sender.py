@@ -42,7 +42,8 @@ class SmtpSender:
         message = EmailMessage()
         message["From"] = self._server.sender
         message["To"] = target.address
-        message["Subject"] = f"Proctor: {notice.text}"[:200].replace("\n", " ")
+        # A header is one line, and providers' sentences, which texts hold, may have any kind of break.
+        message["Subject"] = " ".join(f"Proctor: {notice.text}".split())[:200]
         message["Date"] = format_datetime(now)
         # The same in each attempt: many servers drop a second one.
         domain = self._server.sender.rpartition("@")[2] or "proctor"

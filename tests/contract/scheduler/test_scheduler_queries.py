@@ -215,7 +215,7 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "before_notice_number": "NULL",
         "limit": "101",
     },
-    "claim_notices": {"now": "'2026-01-02'", "claimed_until": "'2026-01-02'"},
+    "claim_notices": {"now": "'2026-01-02'", "claimed_until": "'2026-01-02'", "max_attempts": "20"},
     "settle_notice": {
         "notice_id": RUN,
         "attempts": "1",

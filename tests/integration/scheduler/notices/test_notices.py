@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import uuid4
 
 import asyncpg
@@ -19,7 +19,7 @@ from services.scheduler.leadership.leader_election import FencingToken, Leadersh
 from services.scheduler.notices.dispatch_notices import KEPT, LEASE
 from services.scheduler.notices.errors import NoticeTargetNotFound
 from services.scheduler.notices.http_sender import HttpPost, WebhookSender
-from services.scheduler.notices.notice import MAX_ATTEMPTS, Notice
+from services.scheduler.notices.notice import MAX_ATTEMPTS, Notice, NoticeTarget
 from services.scheduler.notices.postgres import PostgresOutbox
 from services.scheduler.notices.smtp_sender import MailServer, SmtpSender
 from services.scheduler.postgres import QUERIES
@@ -219,6 +219,71 @@ async def test_mail_is_sent_once_it_is_taken(site: NoticeSite) -> None:
     assert notice.delivered_at
 
 
+@pytest.mark.parametrize("broken", ["one\r\ntwo", "one\u2028two", "one\x85two"])
+async def test_text_of_several_lines_is_mailed_and_holds_up_no_other(
+    site: NoticeSite, receiver: HttpReceiver, broken: str
+) -> None:
+    async with mail_receiver() as mail:
+        server = MailServer("127.0.0.1", mail.port, "proctor@example.org", security="none")
+        senders = {**site.dispatch.senders, NoticeChannel.EMAIL: SmtpSender(server)}
+        site.dispatch = replace(site.dispatch, senders=senders)
+        await site.target("ann@example.org", channel=NoticeChannel.EMAIL)
+        await site.target(receiver.url)
+        await site.ended_run(error=RunError("PROVIDER_REFUSED", broken))
+        await site.send()
+        [(_, message)] = mail.box.mails
+    assert message["Subject"].endswith("has failed: one two")
+    assert all(notice.delivered_at for notice in await site.ledger())
+
+
+async def test_fault_in_one_attempt_is_not_that_of_the_others(
+    site: NoticeSite, receiver: HttpReceiver
+) -> None:
+    class Faulty:
+        async def send(self, target: NoticeTarget, notice: Notice, now: datetime) -> None:  # noqa: ARG002  # the port's
+            raise RuntimeError("nobody expects this")
+
+    senders = {**site.dispatch.senders, NoticeChannel.SLACK: Faulty()}
+    site.dispatch = replace(site.dispatch, senders=senders)
+    await site.target(receiver.url, channel=NoticeChannel.SLACK)
+    webhook = await site.target(receiver.url)
+    await site.ended_run()
+    for _ in range(30):
+        await site.send()
+        site.clock.seconds += 3700
+    assert len(receiver.bodies) == 1
+    assert {notice.attempts for notice in await site.ledger() if notice.target_id == webhook.target_id} == {1}
+    [faulty] = [notice for notice in await site.ledger() if notice.target_id != webhook.target_id]
+    assert (faulty.attempts, faulty.next_try_at) == (MAX_ATTEMPTS, None)
+    assert "the log of the scheduler" in faulty.problem
+
+
+async def test_notice_that_ends_its_sender_is_given_up(site: NoticeSite, receiver: HttpReceiver) -> None:
+    await site.target(receiver.url)
+    await site.ended_run()
+    token = await site.stores.begin_term()
+    for _ in range(MAX_ATTEMPTS + 2):
+        now = site.clock.now()
+        await site.outbox.claim(token, now, now + LEASE)
+        site.clock.seconds += LEASE.total_seconds() + 1
+    [notice] = await site.ledger()
+    assert (notice.attempts, notice.next_try_at) == (MAX_ATTEMPTS, None)
+
+
+async def test_user_whose_targets_are_away_holds_up_no_other(
+    site: NoticeSite, receiver: HttpReceiver
+) -> None:
+    for _ in range(10):
+        await site.target("http://127.0.0.1:1/", caller=OLGA, scope=NoticeScope.ALL)
+    for _ in range(10):
+        await site.ended_run()
+    await site.target(receiver.url, caller=ANN)
+    for _ in range(20):
+        await site.ended_run()
+    assert await site.dispatch.send_due(await site.stores.begin_term())
+    assert len(receiver.bodies) == 20
+
+
 async def test_leader_that_ends_in_an_attempt_leaves_it_to_the_next(
     site: NoticeSite, receiver: HttpReceiver
 ) -> None:
@@ -330,3 +395,4 @@ async def test_all_runs_are_for_operators_and_mail_for_installations_with_a_serv
 async def test_address_is_shown_without_its_secret(site: NoticeSite) -> None:
     target = await site.target("https://hooks.slack.com/services/T0/B0/secret", channel=NoticeChannel.SLACK)
     assert target.shown_address == "https://hooks.slack.com/…"
+    assert "secret" not in repr(target)
