@@ -69,6 +69,20 @@ async def test_a_row_that_was_read_after_a_change_is_not_replaced_by_an_earlier_
     assert (await reading).state is RunState.CANCELLED
 
 
+async def test_slow_queries_serve_all_who_wait_for_them() -> None:
+    """Also drivers that began to wait so long ago that nobody seems to drive their runs."""
+    runs, clock, rows, ids = await rows_of(20)
+    runs.held = asyncio.Event()
+    reading = [asyncio.create_task(rows.read(ids[0]))]
+    await asyncio.sleep(0)
+    reading += [asyncio.create_task(rows.read(run_id)) for run_id in ids[1:]]
+    await asyncio.sleep(0)
+    clock.seconds += 5
+    runs.held.set()
+    assert [run.run_id for run in await asyncio.gather(*reading)] == ids
+    assert [len(query) for query in runs.queries] == [1, 19]
+
+
 async def test_a_run_that_was_deleted_is_not_found() -> None:
     runs, clock, rows, ids = await rows_of(1)
     await rows.read(ids[0])
