@@ -1,5 +1,6 @@
 """The times of a cron expression in a time zone."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, available_timezones
@@ -11,7 +12,8 @@ from proctor.values.generation import Problem
 MAX_CHARACTERS = 100
 # cronsim reads six of them with seconds.
 _FIELDS = 5
-_SECOND = timedelta(seconds=1)
+# By more than this no clock is put forward or back.
+_LONGEST_CHANGE = timedelta(hours=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +27,27 @@ class CronTimes:
 
     def next_after(self, moment: datetime) -> datetime:
         """Raises `StopIteration` where there is none in 50 years."""
-        return next(CronSim(self.cron, self._local(moment))).astimezone(UTC)
+        return next(self._times_after(moment))
 
-    def last_until(self, moment: datetime) -> datetime:
-        """The latest one that is not after the moment."""
-        return next(CronSim(self.cron, self._local(moment) + _SECOND, reverse=True)).astimezone(UTC)
+    def latest_from(self, first: datetime, moment: datetime) -> datetime:
+        """The latest one that is not after the moment; `first`, which is one, at least."""
+        # Where clocks change cronsim has other times backwards than forwards, so it only says where to begin.
+        backwards = CronSim(self.cron, self._local(moment), reverse=True)
+        about = next(backwards, first).astimezone(UTC)
+        latest = first
+        for time in self._times_after(max(first, about - _LONGEST_CHANGE)):
+            if time > moment:
+                break
+            latest = time
+        return latest
+
+    def _times_after(self, moment: datetime) -> Iterator[datetime]:
+        start = self._local(moment)
+        if start.fold:
+            # cronsim takes an hour that comes again for the first one: it has to begin before both.
+            start = self._local(moment - _LONGEST_CHANGE)
+        times = (time.astimezone(UTC) for time in CronSim(self.cron, start))
+        return (time for time in times if time > moment)
 
     def _local(self, moment: datetime) -> datetime:
         return moment.replace(microsecond=0).astimezone(ZoneInfo(self.time_zone))

@@ -46,7 +46,7 @@ class Schedule:
 
     def due_at(self, now: datetime) -> datetime:
         """The time that is fired for: the latest one, so that any number of missed times is one firing."""
-        return max(self.next_due_at, self.times.last_until(now))
+        return self.times.latest_from(self.next_due_at, now)
 
     def run_id_at(self, due_at: datetime) -> RunId:
         """The same one at each attempt, of whichever leader."""

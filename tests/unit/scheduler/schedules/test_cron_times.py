@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.scheduler.schedules.cron_times import CronTimes, times_problem
@@ -44,18 +44,38 @@ def test_a_fixed_hour_comes_once_where_the_clocks_go_back() -> None:
     assert times_of(hourly, night, 3) == ["10-25 00:30", "10-25 01:30", "10-25 02:30"]
 
 
-@given(
-    st.sampled_from(["* * * * *", "*/7 * * * *", "30 2 * * *", "0 3 * * MON", "15 1,2,3 * * *", "0 0 1 * *"]),
-    st.sampled_from(["UTC", VIENNA, "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe"]),
-    st.datetimes(datetime(2024, 1, 1), datetime(2028, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001  # bounds are
+CRONS = ("* * * * *", "*/7 * * * *", "30 2 * * *", "0 3 * * MON", "15 1,2,3 * * *", "0 0 1 * *")
+ZONES = ("UTC", VIENNA, "America/Havana", "Asia/Kathmandu", "Australia/Lord_Howe", "Antarctica/Troll")
+# Among them those at which the clocks of these zones are put back in 2026, by up to two hours.
+MOMENTS = st.datetimes(datetime(2024, 1, 1), datetime(2028, 1, 1), timezones=st.just(UTC)) | st.builds(  # noqa: DTZ001  # bounds are
+    lambda change, minutes: change + timedelta(minutes=minutes),
+    st.sampled_from(
+        [
+            datetime(2026, 10, 25, 1, tzinfo=UTC),
+            datetime(2026, 11, 1, 5, tzinfo=UTC),
+            datetime(2026, 4, 4, 15, tzinfo=UTC),
+        ]
+    ),
+    st.floats(-200, 200),
 )
+
+
+@given(st.sampled_from(CRONS), st.sampled_from(ZONES), MOMENTS)
+@settings(deadline=None)
 def test_latest_time_is_the_one_before_the_next(cron: str, zone: str, moment: datetime) -> None:
     times = CronTimes(cron, zone)
-    last = times.last_until(moment)
-    assert last <= moment < times.next_after(moment)
-    assert times.last_until(last) == last
+    first = times.next_after(moment - timedelta(days=40))
+    latest = times.latest_from(first, moment)
+    assert first <= latest <= moment < times.next_after(moment)
     # Nothing lies between them.
-    assert times.next_after(last) == times.next_after(moment) or times.next_after(last) <= moment
+    assert times.next_after(latest) == times.next_after(moment)
+    assert times.latest_from(latest, latest) == latest
+
+
+def test_next_time_comes_after_a_moment_of_an_hour_that_comes_again() -> None:
+    again = datetime(2026, 10, 25, 1, 10, tzinfo=UTC)
+    assert times_of(CronTimes("30 2 * * *", VIENNA), again, 1) == ["10-26 01:30"]
+    assert times_of(CronTimes("*/20 * * * *", VIENNA), again, 2) == ["10-25 01:20", "10-25 01:40"]
 
 
 @pytest.mark.parametrize(
