@@ -121,9 +121,9 @@ async def test_settings_say_which_keys_are_set(
 ) -> None:
     harness.scheduler.has_gemini_key = has_key
     rows = (await show(harness, "/settings")).html.split("<tr>")
-    [gemini] = [row for row in rows if "<td>gemini</td>" in row]
+    [gemini] = [row for row in rows if 'Provider">gemini</td>' in row]
     assert shown in gemini
     # A known provider without a pool is listed too.
-    [grok] = [row for row in rows if "<td>grok</td>" in row]
+    [grok] = [row for row in rows if 'Provider">grok</td>' in row]
     assert "no pool" in grok
     assert "no key: set <code>GROK_API_KEY or XAI_API_KEY</code>" in grok

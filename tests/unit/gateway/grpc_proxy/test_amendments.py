@@ -16,6 +16,7 @@ OF_ANY_USER = {
     "CreateKey",
     "ListKeys",
     "ListAuditRecords",
+    "ListMappings",
     "ListSchedules",
     "SetProjectMember",
     "RemoveProjectMember",
