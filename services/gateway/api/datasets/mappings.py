@@ -10,7 +10,7 @@ from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.values.names.user import MAX_USER_CHARACTERS
 from proctor.values.uploads.column_mapping import MAX_COLUMN_CHARACTERS, MAX_PROMPT_CHARACTERS
 from services.gateway.backends.calls import SchedulerCalls
-from services.gateway.http.parameters import JSON_INT_MAX, ProjectQuery, Text
+from services.gateway.http.parameters import JSON_INT_MAX, ProjectQuery, RequestBody, Text
 from services.gateway.http.paths import MAPPINGS
 from services.gateway.http.presentation import Done, present
 from services.gateway.http.problem import problems
@@ -40,7 +40,7 @@ class MappingList(BaseModel):
     mappings: list[MappingSaved] = Field(description="The latest first, at most 500")
 
 
-class MappingToSave(BaseModel):
+class MappingToSave(RequestBody):
     prompt: Text = Field(max_length=MAX_PROMPT_CHARACTERS, description="With {{column}} for each column")
     target: Text = Field("", max_length=MAX_COLUMN_CHARACTERS, description="Column with the target")
     id: Text = Field("", max_length=MAX_COLUMN_CHARACTERS, description="Column with the id")
