@@ -122,7 +122,7 @@ async def test_saved_mapping_is_chosen_by_rest_commands_and_on_the_page(
             assert "shout" not in await answer.text()
     assert (await proctor(stack, "datasets delete-mapping quiz")).code == 0
     assert (await http(stack, "GET", f"{mappings}/quiz")).status == 404
-    assert (await proctor(stack, f"datasets upload {file} --mapping quiz")).code == 2
+    assert (await proctor(stack, f"datasets upload {file} --mapping quiz")).code == 4
 
 
 async def test_commands_preview_and_map(stack: StackHarness, tmp_path: Path) -> None:
