@@ -16,10 +16,10 @@ from tests.chaos.lives.test_schedule_firings import kill_connections
 from tests.fakes.notices.receivers import http_receiver
 from tests.fakes.notices.site import NoticeSite, notice_site
 from tests.fakes.scheduler.database import scheduler_database
+from tests.fakes.thorough_cases import first_cases
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-RUNS, CHANGES = 300, 30
 LIMIT_SECONDS = 300.0
 
 
@@ -46,14 +46,15 @@ async def send(site: NoticeSite, token: FencingToken) -> None:
         return
 
 
-async def test_each_end_is_told_and_stored_once(pool: asyncpg.Pool) -> None:
+@first_cases(1, ("runs_ended", "changes"), [(100, 10), (300, 30)])
+async def test_each_end_is_told_and_stored_once(pool: asyncpg.Pool, runs_ended: int, changes: int) -> None:
     drawn = random.Random(7)
     async with http_receiver() as receiver, asyncio.timeout(LIMIT_SECONDS):
         site = await notice_site(pool)
         await site.target(receiver.url)
-        runs = [await site.running() for _ in range(RUNS)]
+        runs = [await site.running() for _ in range(runs_ended)]
         ended: set[str] = set()
-        for _ in range(CHANGES):
+        for _ in range(changes):
             left = [run for run in runs if run.run_id not in ended]
             old = await site.stores.begin_term()
             tasks = [

@@ -13,10 +13,11 @@ from services.scheduler.leadership.leader_election import FencingToken, Leadersh
 from services.scheduler.postgres import QUERIES
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.schedules import ScheduleHarness, empty_schedules
+from tests.fakes.thorough_cases import first_cases
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-SCHEDULES, CHANGES = 20, 50
+SCHEDULES = 20
 LIMIT_SECONDS = 300.0
 
 
@@ -45,13 +46,16 @@ async def lead(harness: ScheduleHarness, token: FencingToken) -> None:
         return
 
 
-async def test_each_time_fires_once_whoever_leads_and_whatever_is_killed(pool: asyncpg.Pool) -> None:
-    harness = await empty_schedules(pool, max_pending=SCHEDULES * CHANGES)
+@first_cases(1, "changes", [10, 50])
+async def test_each_time_fires_once_whoever_leads_and_whatever_is_killed(
+    pool: asyncpg.Pool, changes: int
+) -> None:
+    harness = await empty_schedules(pool, max_pending=SCHEDULES * changes)
     drawn = random.Random(42)
     ids = {(await harness.add(user=f"user {number % 4}")).schedule_id for number in range(SCHEDULES)}
     killed = lost = 0
     async with asyncio.timeout(LIMIT_SECONDS):
-        for _ in range(CHANGES):
+        for _ in range(changes):
             harness.go_on(minutes=1)
             old = await harness.begin_term()
             # The old one hangs in its step while another one is elected.
@@ -66,14 +70,14 @@ async def test_each_time_fires_once_whoever_leads_and_whatever_is_killed(pool: a
             await lead(harness, new)
     firings = await pool.fetch("SELECT schedule_id, due_at, run_ids, problem FROM schedule_firings")
     runs = {row["run_id"] for row in await pool.fetch("SELECT run_id FROM runs")}
-    assert len(firings) == SCHEDULES * CHANGES
+    assert len(firings) == SCHEDULES * changes
     assert {str(row["schedule_id"]) for row in firings} == {*ids}
-    assert len({(row["schedule_id"], row["due_at"]) for row in firings}) == SCHEDULES * CHANGES
+    assert len({(row["schedule_id"], row["due_at"]) for row in firings}) == SCHEDULES * changes
     assert {row["problem"] for row in firings} == {""}
     # As many runs as firings, and each of one firing.
     of_firings = [run_id for row in firings for run_id in row["run_ids"]]
-    assert len(of_firings) == SCHEDULES * CHANGES
+    assert len(of_firings) == SCHEDULES * changes
     assert {*of_firings} == runs
     # It tried what it promises to: leaders were replaced within their step, and connections killed.
-    assert lost > CHANGES / 4
-    assert killed > CHANGES
+    assert lost > changes / 4
+    assert killed > changes

@@ -10,6 +10,7 @@ from proctor.v1 import rollout_pb2, run_pb2
 from services.worker.rollouts.wiring import ROLLOUTS_PER_CORE
 from tests.e2e.harness.run_ends import all_outcomes, ended
 from tests.fakes.eventually import eventually
+from tests.fakes.thorough_cases import first_cases
 from tests.fakes.worker.task_program import program_command
 from tests.harness.rollout_orders import MEND, harbor_tasks, rollouts_order
 from tests.harness.rollout_tasks import RIGHT
@@ -30,7 +31,7 @@ FAULT = {"kind": "status", "status": 429, "text": "LIMITED"}
 _ESCAPED = RIGHT.encode("unicode_escape").decode()
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@first_cases(1, "agent", AGENTS)
 async def test_rollouts_of_a_limited_model_rest_while_others_are_judged(
     stack: StackHarness, tmp_path: Path, agent: str
 ) -> None:

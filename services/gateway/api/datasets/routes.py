@@ -172,7 +172,7 @@ class UploadParameters:
 
 @router.post(
     UPLOADS,
-    responses=problems(400, 408, 409, 413, 415, 422, 503),
+    responses=problems(400, 404, 408, 409, 413, 414, 415, 422, 503),
     openapi_extra=_BODY,
     summary="Upload a data set; the faulty lines of an invalid file are listed",
 )
@@ -224,7 +224,7 @@ def upload_preview(shown: dataset_pb2.PreviewUploadResponse) -> UploadPreview:
 
 @router.post(
     UPLOAD_PREVIEWS,
-    responses=problems(400, 408, 413, 415, 422, 503),
+    responses=problems(400, 404, 408, 413, 414, 415, 422, 503),
     openapi_extra=_BODY,
     summary="The first rows of a file as an upload would store them, with a mapping of its columns",
 )
