@@ -2,7 +2,8 @@
 
 One process sends the heartbeats of all workers, acknowledges shards and reports their samples as recorded,
 so the figures are those of dispatch, without engines and results. `PROCTOR_LED_RUNS`, `PROCTOR_LED_WORKERS`
-and `PROCTOR_LED_WATCHERS` set how many there are: 100, 1,000, and 200 that follow the states of runs.
+and `PROCTOR_LED_WATCHERS` set how many there are: 100, 1,000, and 200 that follow the states of runs. NATS is
+that of a local stack, whose heap is bounded: in a cluster it takes less CPU for as many watchers.
 """
 
 import asyncio
