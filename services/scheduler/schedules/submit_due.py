@@ -20,6 +20,8 @@ from services.scheduler.schedules.schedule import Firing, Schedule
 EVERY_SECONDS = 2.0
 # What another attempt may change: room in the queue, a service that is away.
 _PASSING = frozenset({ErrorKind.EXHAUSTED, ErrorKind.UNAVAILABLE, ErrorKind.INTERNAL})
+# What was thrown stands in the log only: it may name what no user should see.
+_FAULT = "The order could not be given, and is tried again; the log of the scheduler says why."
 
 log = get_logger()
 
@@ -47,9 +49,9 @@ class SubmitDue:
                 await self._submit(token, schedule, now)
             except LeadershipLost:
                 raise
-            except Exception as error:  # of a loop: one schedule must not hold up the others
+            except Exception:  # of a loop: one schedule must not hold up the others
                 log.exception("schedule failed", schedule_id=schedule.schedule_id)
-                await self.schedules.wait(token, schedule, f"It could not be ordered: {error}", now)
+                await self.schedules.wait(token, schedule, _FAULT, now)
 
     async def _submit(self, token: FencingToken, schedule: Schedule, now: datetime) -> None:
         due_at = schedule.due_at(now)

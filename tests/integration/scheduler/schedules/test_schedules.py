@@ -1,6 +1,7 @@
 """Schedules on a real Postgres: what is ordered when, what is missed, what waits and what is refused."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import fields, replace
 from datetime import timedelta
 
 import asyncpg
@@ -13,6 +14,8 @@ from proctor.values.names.user import Caller, Role
 from proctor.values.priority import Priority
 from services.common.errors import BelongsToAnother, InvalidParameter
 from services.scheduler.leadership.leader_election import LeadershipLost
+from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.schedules import postgres
 from services.scheduler.schedules.errors import ScheduleNotFound, TooManySchedules
 from services.scheduler.workers.model_names import UnknownModel
@@ -133,6 +136,26 @@ async def test_what_cannot_be_ordered_holds_up_no_other(harness: ScheduleHarness
     await harness.fire()
     assert (await harness.store.get(other.schedule_id)).last_firing
     assert await harness.store.firings(broken.schedule_id) == []
+
+
+class _BrokenSubmit(SubmitRun):
+    async def runs_of(self, submission: Submission) -> Sequence[Run]:
+        raise RuntimeError(f"password of the database, {submission.user}")
+
+
+async def test_what_was_thrown_is_not_shown_to_the_user(harness: ScheduleHarness) -> None:
+    added = await harness.add()
+    harness.go_on(minutes=1)
+    submitting = harness.scheduler.submitting
+    broken = _BrokenSubmit(*(getattr(submitting, each.name) for each in fields(submitting)))
+    await replace(harness.due, submit=broken).submit_all(await harness.begin_term())
+    shown = await harness.store.get(added.schedule_id)
+    assert shown.problem == (
+        "The order could not be given, and is tried again; the log of the scheduler says why."
+    )
+    harness.go_on(minutes=1)
+    await harness.fire()
+    assert len(await harness.store.firings(added.schedule_id)) == 1
 
 
 async def test_order_until_decided_gives_both_runs_in_one_firing(harness: ScheduleHarness) -> None:
