@@ -8,6 +8,7 @@ from tests.chaos.faults.stack_faults import kill
 from tests.e2e.harness.run_ends import all_outcomes, ended
 from tests.e2e.scoring.test_decided_runs import OTHER, ROWS, decided_order, upload
 from tests.fakes.eventually import eventually
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.stack_harness import MODEL, StackHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -23,7 +24,7 @@ async def decisions(stack: StackHarness, run_ids: list[str]) -> list[str]:
     return [row["decision"] for row in rows]
 
 
-@pytest.mark.parametrize("name", ["scheduler", "results", "worker"])
+@first_cases(1, "name", ["scheduler", "results", "worker"])
 async def test_two_runs_stop_by_one_decision_whatever_is_killed_when_it_is_made(
     stack: StackHarness, name: str
 ) -> None:

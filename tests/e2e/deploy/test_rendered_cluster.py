@@ -112,6 +112,7 @@ async def test_what_is_rendered_starts_is_healthy_and_completes_the_run_of_helm_
     assert code == 0, hook.log.read_text()
 
 
+@pytest.mark.thorough
 async def test_run_completes_while_a_pod_of_each_service_is_replaced(
     cluster: RenderedCluster, model_server: ModelServerProcess
 ) -> None:
