@@ -430,6 +430,18 @@ CREATE FUNCTION one_line(value text) RETURNS text
 
 '::text, '  '::text);
 
+CREATE FUNCTION with_members(object text, members_json text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (object || CASE WHEN ((members_json <> '{}'::text) AND (members_json IS JSON OBJECT)) THEN (','::text || one_line(substr(members_json, 2))) ELSE '}'::text END);
+
+CREATE FUNCTION message_json(message jsonb) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE jsonb_array_length(message) WHEN 2 THEN (((('{"role":'::text || ((message -> 0))::text) || ',"content":'::text) || ((message -> 1))::text) || '}'::text) ELSE with_members(((('{"role":'::text || ((message -> 0))::text) || ',"content":'::text) || ((message -> 1))::text), (message ->> 2)) END;
+
+CREATE FUNCTION messages_json(messages jsonb) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (SELECT COALESCE(string_agg(message_json(message.value), ','::text), ''::text) AS "coalesce" FROM jsonb_array_elements(messages_json.messages) message(value));
+
 CREATE FUNCTION reported_times(answer outcomes) RETURNS TABLE(name text, value double precision)
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     BEGIN ATOMIC
@@ -440,9 +452,9 @@ CREATE FUNCTION row_name(row_id text, doc_id bigint) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN (row_id = ''::text) THEN (doc_id)::text ELSE row_id END;
 
-CREATE FUNCTION row_request(prompt_text text, prompt_messages jsonb, params_json text) RETURNS json
+CREATE FUNCTION row_request(prompt_text text, prompt_messages jsonb, params_json text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN CASE WHEN ((prompt_messages IS NULL) AND (params_json = ''::text)) THEN NULL::json ELSE (one_line(concat('{', CASE WHEN (prompt_messages IS NULL) THEN concat('"prompt":', to_json(COALESCE(prompt_text, ''::text))) ELSE concat('"messages":[', (SELECT string_agg(concat('{"role":', to_json((turn.value ->> 0)), ',"content":', to_json((turn.value ->> 1)), CASE WHEN (((turn.value ->> 2) IS JSON OBJECT) AND ((turn.value ->> 2) <> '{}'::text)) THEN (','::text || substr((turn.value ->> 2), 2)) ELSE '}'::text END), ','::text) AS string_agg FROM jsonb_array_elements(row_request.prompt_messages) turn(value)), ']') END, CASE WHEN ((params_json IS JSON OBJECT) AND (params_json <> '{}'::text)) THEN (','::text || substr(params_json, 2)) ELSE '}'::text END)))::json END;
+    RETURN CASE WHEN ((prompt_messages IS NULL) AND (params_json = ''::text)) THEN NULL::text ELSE with_members(CASE jsonb_array_length(prompt_messages) WHEN 1 THEN (('{"messages":['::text || message_json((prompt_messages -> 0))) || ']'::text) WHEN 2 THEN (((('{"messages":['::text || message_json((prompt_messages -> 0))) || ','::text) || message_json((prompt_messages -> 1))) || ']'::text) ELSE CASE WHEN (prompt_messages IS NULL) THEN ('{"prompt":'::text || (JSON_SCALAR(COALESCE(prompt_text, ''::text)))::text) ELSE (('{"messages":['::text || messages_json(prompt_messages)) || ']'::text) END END, params_json) END;
 
 CREATE FUNCTION sample_key(sample_set_id uuid, digest bytea) RETURNS bytea
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -510,7 +522,7 @@ CREATE VIEW outcome_records AS
     s.row_id,
     (o.status)::text AS status,
     s.prompt,
-    row_request(s.prompt_text, s.prompt_messages, s.params_json) AS request,
+    (row_request(s.prompt_text, s.prompt_messages, s.params_json))::json AS request,
     s.choices,
         CASE
             WHEN ((s.target_choice >= 0) AND (s.target_choice < cardinality(s.choices))) THEN without_prefix(s.choices[(s.target_choice + 1)], t.target_delimiter)

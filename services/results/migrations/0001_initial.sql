@@ -516,26 +516,47 @@ CREATE FUNCTION one_line(value text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN translate(value, E'\n\r', '  ');
 
--- The request of a row in the form of the OpenAI protocol: what is asked, and the row's own parameters. Null for a plain prompt
--- without parameters. Texts are joined: jsonb takes no NUL character. A field that a message has twice counts as it stands last.
-CREATE FUNCTION row_request(prompt_text text, prompt_messages jsonb, params_json text) RETURNS json
+-- A JSON object, open at its end, with the members of another one behind its own; what is none adds nothing. Only those are made
+-- one line, as the rest is: of half a kilobyte it takes 12 µs.
+CREATE FUNCTION with_members(object text, members_json text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN object || CASE
+    WHEN members_json <> '{}' AND members_json IS JSON OBJECT THEN ',' || one_line(substr(members_json, 2))
+    ELSE '}'
+END;
+
+-- A stored message, [role, content] or [role, content, its other fields], as JSON.
+CREATE FUNCTION message_json(message jsonb) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE jsonb_array_length(message)
+    WHEN 2 THEN '{"role":' || (message -> 0)::text || ',"content":' || (message -> 1)::text || '}'
+    ELSE with_members('{"role":' || (message -> 0)::text || ',"content":' || (message -> 1)::text, message ->> 2)
+END;
+
+-- Functions of SQL are made part of a query only while they hold neither queries nor functions that are merely stable, such as
+-- concat and to_json: so this one stands apart, and row_request calls it for long chats.
+CREATE FUNCTION messages_json(messages jsonb) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (SELECT coalesce(string_agg(message_json(message), ','), '') FROM jsonb_array_elements(messages) AS message);
+
+-- The request of a row in the form of the OpenAI protocol, as JSON: what is asked, and the row's own parameters. Null for a plain
+-- prompt without parameters. Texts are joined: jsonb takes no NUL character. A field that a message has twice counts as it stands
+-- last.
+CREATE FUNCTION row_request(prompt_text text, prompt_messages jsonb, params_json text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
     WHEN prompt_messages IS NULL AND params_json = '' THEN NULL
-    ELSE one_line(concat(
-        '{',
-        CASE
-            WHEN prompt_messages IS NULL THEN concat('"prompt":', to_json(coalesce(prompt_text, '')))
-            ELSE concat('"messages":[', (
-                SELECT string_agg(concat(
-                    '{"role":', to_json(turn ->> 0), ',"content":', to_json(turn ->> 1),
-                    CASE WHEN turn ->> 2 IS JSON OBJECT AND turn ->> 2 <> '{}' THEN ',' || substr(turn ->> 2, 2) ELSE '}' END
-                ), ',')
-                FROM jsonb_array_elements(prompt_messages) AS turn
-            ), ']')
+    ELSE with_members(
+        CASE jsonb_array_length(prompt_messages)
+            WHEN 1 THEN '{"messages":[' || message_json(prompt_messages -> 0) || ']'
+            WHEN 2 THEN '{"messages":[' || message_json(prompt_messages -> 0) || ',' || message_json(prompt_messages -> 1) || ']'
+            ELSE CASE
+                WHEN prompt_messages IS NULL THEN '{"prompt":' || JSON_SCALAR(coalesce(prompt_text, ''))::text
+                ELSE '{"messages":[' || messages_json(prompt_messages) || ']'
+            END
         END,
-        CASE WHEN params_json IS JSON OBJECT AND params_json <> '{}' THEN ',' || substr(params_json, 2) ELSE '}' END
-    ))::json
+        params_json
+    )
 END;
 
 -- Whether a text has a part, whatever the case of letters. The collation is Unicode's own, whichever the database has.
@@ -592,7 +613,7 @@ SELECT
     o.run_id, o.sample, o.rollout, o.epoch, o.recorded_at,
     given.is_answered, s.is_chat, t.task, s.doc_id, s.row_id,
     o.status::text AS status,
-    s.prompt, row_request(s.prompt_text, s.prompt_messages, s.params_json) AS request, s.choices,
+    s.prompt, row_request(s.prompt_text, s.prompt_messages, s.params_json)::json AS request, s.choices,
     CASE
         WHEN s.target_choice >= 0 AND s.target_choice < cardinality(s.choices)
             THEN without_prefix(s.choices[s.target_choice + 1], t.target_delimiter)
