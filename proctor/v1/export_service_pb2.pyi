@@ -49,6 +49,8 @@ class _ExportFormatEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ExportFo
     """One JSON object per scored answer, in the form of Every Eval Ever."""
     EXPORT_FORMAT_MODEL_CARD: _ExportFormat.ValueType  # 11
     """The figures as the model-index block of a model card, in YAML."""
+    EXPORT_FORMAT_CARD: _ExportFormat.ValueType  # 12
+    """A result card: conditions, engine and figures of a closed run, signed with a tree of digests over all lines of its JSONL."""
 
 class ExportFormat(_ExportFormat, metaclass=_ExportFormatEnumTypeWrapper):
     """Format of an exported run."""
@@ -77,6 +79,8 @@ EXPORT_FORMAT_EVERY_EVAL_SAMPLES: ExportFormat.ValueType  # 10
 """One JSON object per scored answer, in the form of Every Eval Ever."""
 EXPORT_FORMAT_MODEL_CARD: ExportFormat.ValueType  # 11
 """The figures as the model-index block of a model card, in YAML."""
+EXPORT_FORMAT_CARD: ExportFormat.ValueType  # 12
+"""A result card: conditions, engine and figures of a closed run, signed with a tree of digests over all lines of its JSONL."""
 Global___ExportFormat: _TypeAlias = ExportFormat  # noqa: Y015
 
 class _GoldenForm:

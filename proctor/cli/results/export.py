@@ -51,6 +51,12 @@ async def export(
     await _save(session.terminal, destination, chunks_of(session.client.exports.ExportRun(request)))
 
 
+async def card(session: Session, *, run_id: RunIdArgument, destination: Destination) -> None:
+    """Write the signed result card of a closed run, which `proctor verify` checks without a server."""
+    request = export_pb2.ExportRunRequest(run_id=run_id, format=export_pb2.EXPORT_FORMAT_CARD)
+    await _save(session.terminal, destination, chunks_of(session.client.exports.ExportRun(request)))
+
+
 async def export_golden(
     session: Session,
     *,

@@ -26,7 +26,16 @@ from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.problem import Described, problems
 
 ExportFormatName = Literal[
-    "csv", "json", "jsonl", "parquet", "html", "lm_eval", "every_eval", "every_eval_samples", "model_card"
+    "csv",
+    "json",
+    "jsonl",
+    "parquet",
+    "html",
+    "lm_eval",
+    "every_eval",
+    "every_eval_samples",
+    "model_card",
+    "card",
 ]
 _MEDIA_TYPES = (
     "text/csv",

@@ -10,6 +10,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from services.common.checked_fields import invalid_field
 from services.results.answers.outcome_filter import task_index
 from services.results.answers.postgres import PostgresListedOutcomes
@@ -25,7 +27,10 @@ from services.results.export.exported_run import (
     RowQuery,
 )
 from services.results.export.ports import ExportFormat, ExportRow, OutcomeFormat, RowFileWriter, RowFormat
-from services.results.export.postgres import PostgresExportRows, PostgresResumePoints
+from services.results.export.postgres import (
+    PostgresExportRows,
+    PostgresResumePoints,
+)
 from services.results.export.reasoning_apart import REASONING_APART
 from services.results.outcomes.outcome import BEFORE_ALL
 from services.results.runs.errors import RunNotFrozen
@@ -117,6 +122,7 @@ class ExportRun:
     rows: PostgresExportRows
     outcomes: PostgresListedOutcomes
     resume_points: PostgresResumePoints
+    signing_key: Ed25519PrivateKey
     show_summary: ShowSummary
     formats: Mapping[int, ExportFormat]
 
@@ -148,8 +154,15 @@ class ExportRun:
         has_figures = isinstance(file_format, RowFormat) and file_format.has_figures
         figures = await self.show_summary.show(record.plan.run_id) if has_figures else None
         is_partial = progress.counts.recorded < record.plan.total
+        is_signed = isinstance(file_format, RowFormat) and file_format.is_signed
         return ExportedRun(
-            record, is_partial, progress.counts.environment, figures, request.missing, request.is_csv_safe
+            record,
+            is_partial,
+            progress.counts.environment,
+            figures,
+            request.missing,
+            request.is_csv_safe,
+            self.signing_key if is_signed else None,
         )
 
     async def _outcome_chunks(
@@ -216,6 +229,11 @@ def _task_indexes(plan: RunPlan, task: str, file_format: ExportFormat) -> list[i
 def _check_part(request: ExportRequest, file_format: ExportFormat, record: RunRecord) -> None:
     if request.first_byte < 0:
         raise invalid_field("first_byte", "must not be negative")
+    if isinstance(file_format, RowFormat) and file_format.is_signed:
+        if request.task:
+            raise invalid_field("task", "must be empty: a card is of the whole run")
+        if not _is_final(record):
+            raise RunNotFrozen(run_id=request.run_id)
     if not request.first_byte:
         return
     if not (isinstance(file_format, RowFormat) and file_format.is_resumable):

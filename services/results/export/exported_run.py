@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from services.common.errors import DomainError, ErrorKind
 from services.results.outcomes.outcome import BEFORE_ALL, OutcomeKey
 from services.results.runs.run_plan import RunRecord
@@ -76,6 +78,7 @@ class ExportedRun:
     """`environment`: what the engines reported of themselves; `figures` None where the file shows none.
 
     `missing`: the error of samples without an outcome. `is_csv_safe`: no text of a table is a formula.
+    `signing_key`: of the installation, for a file that is signed.
     """
 
     record: RunRecord
@@ -84,6 +87,7 @@ class ExportedRun:
     figures: RunSummary | None = None
     missing: MissingAnswer = field(default_factory=MissingAnswer)
     is_csv_safe: bool = False
+    signing_key: Ed25519PrivateKey | None = None
 
     @property
     def summary(self) -> RunSummary:

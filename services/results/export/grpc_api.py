@@ -12,6 +12,8 @@ from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import export_service_pb2_grpc as export_grpc
 from services.common.checked_fields import checked_id, checked_text, invalid_field
 from services.common.grpc.server import RpcContext
+from services.results.export.cards.json_result_card import CARD
+from services.results.export.cards.model_card import MODEL_CARD
 from services.results.export.export_golden_answers import ExportGoldenAnswers, GoldenForm
 from services.results.export.export_run import ExportRequest, ExportRun
 from services.results.export.exported_run import MissingAnswer
@@ -19,7 +21,6 @@ from services.results.export.html_report import HTML
 from services.results.export.json_every_eval import EVERY_EVAL, EVERY_EVAL_SAMPLES
 from services.results.export.json_formats import BATCH_ERRORS, BATCH_OUTPUT, JSON, JSONL
 from services.results.export.lm_eval_samples import LM_EVAL
-from services.results.export.model_card import MODEL_CARD
 from services.results.export.ports import ExportFormat
 from services.results.export.table_formats import CSV, PARQUET
 
@@ -37,6 +38,7 @@ FORMATS: dict[int, ExportFormat] = {
     export_pb2.EXPORT_FORMAT_EVERY_EVAL: EVERY_EVAL,
     export_pb2.EXPORT_FORMAT_EVERY_EVAL_SAMPLES: EVERY_EVAL_SAMPLES,
     export_pb2.EXPORT_FORMAT_MODEL_CARD: MODEL_CARD,
+    export_pb2.EXPORT_FORMAT_CARD: CARD,
 }
 GOLDEN_FORMS: dict[int, GoldenForm] = {
     export_pb2.GOLDEN_FORM_TRAINING: GoldenForm.TRAINING,

@@ -45,7 +45,7 @@ class RowFormat:
     """`rows`: what the file has a line for; None: only figures. `has_figures`: it shows the summary.
 
     `is_resumable`: its writer keeps nothing from one chunk to the next, so that a download can be
-    resumed.
+    resumed. `is_signed`: it is of a whole closed run, and signed by the installation.
     """
 
     suffix: str
@@ -55,6 +55,7 @@ class RowFormat:
     has_figures: bool = False
     is_resumable: bool = False
     is_of_one_task: bool = False
+    is_signed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

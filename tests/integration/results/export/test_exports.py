@@ -7,12 +7,14 @@ import json
 import xml.etree.ElementTree as ET
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import grpc
 import pyarrow.parquet as pq
 import pytest
 import pytest_asyncio
 
+from proctor.cli.results.cards.verify import check, read_card
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import run_pb2
@@ -97,6 +99,30 @@ async def test_jsonl_has_a_line_per_outcome_in_the_order_of_the_samples(
     assert (lines[3]["status"], lines[3]["failure_class"], lines[3]["scores"]) == ("failed", "timeout", {})
     assert lines[5]["answer"] == 'It is "6",\nI think'
     assert lines[6]["scores"] == {"exact_match": 1.0}
+
+
+async def test_a_card_holds_with_the_export_of_its_run(
+    harness: ResultsHarness, plan: RunPlan, tmp_path: Path
+) -> None:
+    card, lines = tmp_path / "card.json", tmp_path / "lines.jsonl"
+    name, content = await exported(harness, plan, "CARD")
+    card.write_bytes(content)
+    lines.write_bytes((await exported(harness, plan, "JSONL"))[1])
+    assert name == f"parity_vllm-tiny-model_{plan.run_id[:8]}_card.json"
+    read = read_card(card)
+    found = check(read, lines, read["key"])
+    assert found.faults == []
+    assert (read["samples"]["count"], read["outcomes"]["count"]) == (7, 7)
+    assert read["conditions"]["tasks"]["t0"]["samples"] == 5
+    # The key is the installation's, whichever run it is.
+    assert json.loads((await exported(harness, plan, "CARD"))[1])["key"] == read["key"]
+    with pytest.raises(grpc.aio.AioRpcError, match="task must be empty"):
+        await exported(harness, plan, "CARD", "t1")
+
+
+async def test_a_run_that_still_takes_outcomes_has_no_card(harness: ResultsHarness) -> None:
+    with pytest.raises(grpc.aio.AioRpcError, match="still takes outcomes"):
+        await exported(harness, await harness.open_run_of(3), "CARD")
 
 
 async def test_one_task_alone_can_be_exported(harness: ResultsHarness, plan: RunPlan) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import yaml
 
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
+from services.results.export.cards.model_card import MODEL_CARD
 from services.results.export.exported_run import ExportedRun
 from services.results.export.json_every_eval import EVERY_EVAL, EVERY_EVAL_SAMPLES, EveryEvalLines
-from services.results.export.model_card import MODEL_CARD
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.runs.run_plan import RunFacts, RunPlan, RunRecord
 from services.results.statistics.figure import Figure
