@@ -102,6 +102,8 @@ class GetLeaderboardResponse(_message.Message):
     NOTE_FIELD_NUMBER: _builtins.int
     PENDING_COMPARISONS_FIELD_NUMBER: _builtins.int
     CONDITIONS_FIELD_NUMBER: _builtins.int
+    NOISE_FLOOR_FIELD_NUMBER: _builtins.int
+    REPEATED_RUNS_FIELD_NUMBER: _builtins.int
     total_models: _builtins.int
     """Number of ranked models, including those beyond `max_entries`."""
     scoring_method: _run_pb2.ScoringMethod.ValueType
@@ -112,6 +114,12 @@ class GetLeaderboardResponse(_message.Message):
     """One sentence where all runs are limited to the first rows of each task, so that none is ranked; empty otherwise."""
     pending_comparisons: _builtins.int
     """Pairs of entries that are still being compared: their ties are missing, and ranks may change. Read again in some seconds."""
+    noise_floor: _builtins.float
+    """What two runs of one model here differ by at most in 95 % of repetitions, from the listed models that ran several times under these
+    conditions; unset where none did.
+    """
+    repeated_runs: _builtins.int
+    """Runs that it is from."""
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[_leaderboard_pb2.LeaderboardEntry]:
         """Ordered by rank."""
@@ -145,12 +153,16 @@ class GetLeaderboardResponse(_message.Message):
         note: _builtins.str = ...,
         pending_comparisons: _builtins.int = ...,
         conditions: _abc.Iterable[_leaderboard_pb2.Condition] | None = ...,
+        noise_floor: _builtins.float | None = ...,
+        repeated_runs: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["last_updated", b"last_updated"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_noise_floor", b"_noise_floor", "last_updated", b"last_updated", "noise_floor", b"noise_floor"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["baselines", b"baselines", "conditions", b"conditions", "entries", b"entries", "last_updated", b"last_updated", "metric", b"metric", "note", b"note", "pending_comparisons", b"pending_comparisons", "scoring_method", b"scoring_method", "total_models", b"total_models", "unranked", b"unranked"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_noise_floor", b"_noise_floor", "baselines", b"baselines", "conditions", b"conditions", "entries", b"entries", "last_updated", b"last_updated", "metric", b"metric", "noise_floor", b"noise_floor", "note", b"note", "pending_comparisons", b"pending_comparisons", "repeated_runs", b"repeated_runs", "scoring_method", b"scoring_method", "total_models", b"total_models", "unranked", b"unranked"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__noise_floor: _TypeAlias = _typing.Literal["noise_floor"]  # noqa: Y015
+    _WhichOneofArgType__noise_floor: _TypeAlias = _typing.Literal["_noise_floor", b"_noise_floor"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__noise_floor) -> _WhichOneofReturnType__noise_floor | None: ...
 
 Global___GetLeaderboardResponse: _TypeAlias = GetLeaderboardResponse  # noqa: Y015
 
@@ -339,3 +351,371 @@ class ListHistoryResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListHistoryResponse: _TypeAlias = ListHistoryResponse  # noqa: Y015
+
+@_typing.final
+class GetRatingsRequest(_message.Message):
+    """Request of GetRatings."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BENCHMARK_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    JUDGE_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
+    IS_STYLE_CONTROLLED_FIELD_NUMBER: _builtins.int
+    benchmark: _builtins.str
+    """Name of a suite without a version, or id of a data set."""
+    prompt: _builtins.str
+    """Name of a judge prompt of pairs; empty means that of the newest judging run."""
+    judge: _builtins.str
+    """Only verdicts of this judge, "provider/name"; empty means all."""
+    project_id: _builtins.int
+    """Only judging runs of this project; unset means all."""
+    is_style_controlled: _builtins.bool
+    """Take what length and markup of answers add to verdicts out of the ratings."""
+    def __init__(
+        self,
+        *,
+        benchmark: _builtins.str = ...,
+        prompt: _builtins.str = ...,
+        judge: _builtins.str = ...,
+        project_id: _builtins.int | None = ...,
+        is_style_controlled: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "project_id", b"project_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_project_id", b"_project_id", "benchmark", b"benchmark", "is_style_controlled", b"is_style_controlled", "judge", b"judge", "project_id", b"project_id", "prompt", b"prompt"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__project_id: _TypeAlias = _typing.Literal["project_id"]  # noqa: Y015
+    _WhichOneofArgType__project_id: _TypeAlias = _typing.Literal["_project_id", b"_project_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__project_id) -> _WhichOneofReturnType__project_id | None: ...
+
+Global___GetRatingsRequest: _TypeAlias = GetRatingsRequest  # noqa: Y015
+
+@_typing.final
+class GetRatingsResponse(_message.Message):
+    """Response of GetRatings. Undefined numbers are unset, never NaN."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODELS_FIELD_NUMBER: _builtins.int
+    UNRATED_MODELS_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    PROMPT_VERSION_FIELD_NUMBER: _builtins.int
+    OTHER_PROMPTS_FIELD_NUMBER: _builtins.int
+    JUDGES_FIELD_NUMBER: _builtins.int
+    JUDGING_RUN_IDS_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_RUNS_FIELD_NUMBER: _builtins.int
+    MATCHES_FIELD_NUMBER: _builtins.int
+    TIE_ODDS_FIELD_NUMBER: _builtins.int
+    FIRST_PLACE_BIAS_FIELD_NUMBER: _builtins.int
+    FIRST_PLACE_P_VALUE_FIELD_NUMBER: _builtins.int
+    STYLE_EFFECTS_FIELD_NUMBER: _builtins.int
+    prompt: _builtins.str
+    """The judge prompt whose verdicts count."""
+    prompt_version: _builtins.str
+    """Its version."""
+    left_out_runs: _builtins.int
+    """Judging runs left out because more pairs were judged than one rating takes."""
+    matches: _builtins.int
+    """Pairs of answers that a judge was asked about in both orders. Orders that disagree are a tie."""
+    tie_odds: _builtins.float
+    """ν of Davidson: the odds of a tie to a win between equal models."""
+    first_place_bias: _builtins.float
+    """How much more often an answer wins where it is shown first than where it is shown second, with the p-value of its test."""
+    first_place_p_value: _builtins.float
+    """Two-sided."""
+    @_builtins.property
+    def models(self) -> _containers.RepeatedCompositeFieldContainer[Global___RatedModel]:
+        """Ordered by rank. Empty where no pair was judged."""
+
+    @_builtins.property
+    def unrated_models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Models that no chain of judged pairs joins with the rated ones, so that nothing tells them apart."""
+
+    @_builtins.property
+    def other_prompts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Other judge prompts of pairs that there are verdicts of."""
+
+    @_builtins.property
+    def judges(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Judges, "provider/name"."""
+
+    @_builtins.property
+    def judging_run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Judging runs whose verdicts count, newest first: of each judge and two models the newest."""
+
+    @_builtins.property
+    def style_effects(self) -> _containers.RepeatedCompositeFieldContainer[Global___StyleEffect]:
+        """What style adds to a rating; only where it is controlled."""
+
+    def __init__(
+        self,
+        *,
+        models: _abc.Iterable[Global___RatedModel] | None = ...,
+        unrated_models: _abc.Iterable[_builtins.str] | None = ...,
+        prompt: _builtins.str = ...,
+        prompt_version: _builtins.str = ...,
+        other_prompts: _abc.Iterable[_builtins.str] | None = ...,
+        judges: _abc.Iterable[_builtins.str] | None = ...,
+        judging_run_ids: _abc.Iterable[_builtins.str] | None = ...,
+        left_out_runs: _builtins.int = ...,
+        matches: _builtins.int = ...,
+        tie_odds: _builtins.float | None = ...,
+        first_place_bias: _builtins.float | None = ...,
+        first_place_p_value: _builtins.float | None = ...,
+        style_effects: _abc.Iterable[Global___StyleEffect] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_first_place_bias", b"_first_place_bias", "_first_place_p_value", b"_first_place_p_value", "_tie_odds", b"_tie_odds", "first_place_bias", b"first_place_bias", "first_place_p_value", b"first_place_p_value", "tie_odds", b"tie_odds"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_place_bias", b"_first_place_bias", "_first_place_p_value", b"_first_place_p_value", "_tie_odds", b"_tie_odds", "first_place_bias", b"first_place_bias", "first_place_p_value", b"first_place_p_value", "judges", b"judges", "judging_run_ids", b"judging_run_ids", "left_out_runs", b"left_out_runs", "matches", b"matches", "models", b"models", "other_prompts", b"other_prompts", "prompt", b"prompt", "prompt_version", b"prompt_version", "style_effects", b"style_effects", "tie_odds", b"tie_odds", "unrated_models", b"unrated_models"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__first_place_bias: _TypeAlias = _typing.Literal["first_place_bias"]  # noqa: Y015
+    _WhichOneofArgType__first_place_bias: _TypeAlias = _typing.Literal["_first_place_bias", b"_first_place_bias"]  # noqa: Y015
+    _WhichOneofReturnType__first_place_p_value: _TypeAlias = _typing.Literal["first_place_p_value"]  # noqa: Y015
+    _WhichOneofArgType__first_place_p_value: _TypeAlias = _typing.Literal["_first_place_p_value", b"_first_place_p_value"]  # noqa: Y015
+    _WhichOneofReturnType__tie_odds: _TypeAlias = _typing.Literal["tie_odds"]  # noqa: Y015
+    _WhichOneofArgType__tie_odds: _TypeAlias = _typing.Literal["_tie_odds", b"_tie_odds"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__first_place_bias) -> _WhichOneofReturnType__first_place_bias | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__first_place_p_value) -> _WhichOneofReturnType__first_place_p_value | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__tie_odds) -> _WhichOneofReturnType__tie_odds | None: ...
+
+Global___GetRatingsResponse: _TypeAlias = GetRatingsResponse  # noqa: Y015
+
+@_typing.final
+class RatedModel(_message.Message):
+    """A model by its rating."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RANK_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    RATING_FIELD_NUMBER: _builtins.int
+    CI_LOW_FIELD_NUMBER: _builtins.int
+    CI_HIGH_FIELD_NUMBER: _builtins.int
+    WINS_FIELD_NUMBER: _builtins.int
+    TIES_FIELD_NUMBER: _builtins.int
+    LOSSES_FIELD_NUMBER: _builtins.int
+    rank: _builtins.int
+    """Shared by models that no test tells apart from the leader of the rank at 5 %, corrected by Holm over all pairs."""
+    model: _builtins.str
+    """"provider/name"."""
+    rating: _builtins.float
+    """Points of Elo around a mean of 0: 400 are odds of ten to one."""
+    ci_low: _builtins.float
+    """95 % interval."""
+    ci_high: _builtins.float
+    """Its upper end."""
+    wins: _builtins.int
+    """Pairs that it won."""
+    ties: _builtins.int
+    """Pairs without a winner."""
+    losses: _builtins.int
+    """Pairs that it lost."""
+    def __init__(
+        self,
+        *,
+        rank: _builtins.int = ...,
+        model: _builtins.str = ...,
+        rating: _builtins.float = ...,
+        ci_low: _builtins.float = ...,
+        ci_high: _builtins.float = ...,
+        wins: _builtins.int = ...,
+        ties: _builtins.int = ...,
+        losses: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ci_high", b"ci_high", "ci_low", b"ci_low", "losses", b"losses", "model", b"model", "rank", b"rank", "rating", b"rating", "ties", b"ties", "wins", b"wins"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RatedModel: _TypeAlias = RatedModel  # noqa: Y015
+
+@_typing.final
+class StyleEffect(_message.Message):
+    """What a property of answers adds to a rating for each doubling."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    POINTS_FIELD_NUMBER: _builtins.int
+    CI_LOW_FIELD_NUMBER: _builtins.int
+    CI_HIGH_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """"length" in characters, or "markup": headings, list items and bold texts."""
+    points: _builtins.float
+    """Points of Elo."""
+    ci_low: _builtins.float
+    """95 % interval."""
+    ci_high: _builtins.float
+    """Its upper end."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        points: _builtins.float = ...,
+        ci_low: _builtins.float = ...,
+        ci_high: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ci_high", b"ci_high", "ci_low", b"ci_low", "name", b"name", "points", b"points"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StyleEffect: _TypeAlias = StyleEffect  # noqa: Y015
+
+@_typing.final
+class GetNoiseRequest(_message.Message):
+    """Request of GetNoise."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    METRIC_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID of a closed run."""
+    metric: _builtins.str
+    """"accuracy", "score" or any metric of the benchmark; empty or "headline" means the headline figure."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        metric: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetNoiseRequest: _TypeAlias = GetNoiseRequest  # noqa: Y015
+
+@_typing.final
+class GetNoiseResponse(_message.Message):
+    """Response of GetNoise."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_IDS_FIELD_NUMBER: _builtins.int
+    METRIC_FIELD_NUMBER: _builtins.int
+    ROLLOUTS_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    SPLIT_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    """Metric of the figure."""
+    rollouts: _builtins.int
+    """Rollouts of each row in these runs."""
+    @_builtins.property
+    def run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The run and its repetitions, newest first, without runs that reused answers."""
+
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___NoisyTask]:
+        """Tasks that the figure is a mean of; empty where it is no mean of rows."""
+
+    @_builtins.property
+    def split(self) -> Global___VarianceSplit:
+        """Of the figure; unset where nothing was asked twice."""
+
+    def __init__(
+        self,
+        *,
+        run_ids: _abc.Iterable[_builtins.str] | None = ...,
+        metric: _builtins.str = ...,
+        rollouts: _builtins.int = ...,
+        tasks: _abc.Iterable[Global___NoisyTask] | None = ...,
+        split: Global___VarianceSplit | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["split", b"split"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric", "rollouts", b"rollouts", "run_ids", b"run_ids", "split", b"split", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetNoiseResponse: _TypeAlias = GetNoiseResponse  # noqa: Y015
+
+@_typing.final
+class NoisyTask(_message.Message):
+    """A task of a figure."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_FIELD_NUMBER: _builtins.int
+    METRIC_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    SPLIT_FIELD_NUMBER: _builtins.int
+    task: _builtins.str
+    """Its name."""
+    metric: _builtins.str
+    """Metric that counts."""
+    rows: _builtins.int
+    """Rows that all runs answered."""
+    @_builtins.property
+    def split(self) -> Global___VarianceSplit:
+        """Of the mean of the task; unset where nothing was asked twice."""
+
+    def __init__(
+        self,
+        *,
+        task: _builtins.str = ...,
+        metric: _builtins.str = ...,
+        rows: _builtins.int = ...,
+        split: Global___VarianceSplit | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["split", b"split"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric", "rows", b"rows", "split", b"split", "task", b"task"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NoisyTask: _TypeAlias = NoisyTask  # noqa: Y015
+
+@_typing.final
+class VarianceSplit(_message.Message):
+    """The standard error of the figure of a run with one rollout, in parts whose squares add up."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SAMPLE_FIELD_NUMBER: _builtins.int
+    ROLLOUT_FIELD_NUMBER: _builtins.int
+    RUN_FIELD_NUMBER: _builtins.int
+    RUN_P_VALUE_FIELD_NUMBER: _builtins.int
+    NOISE_FLOOR_FIELD_NUMBER: _builtins.int
+    sample: _builtins.float
+    """By other rows of the same kind."""
+    rollout: _builtins.float
+    """By other answers to these rows."""
+    run: _builtins.float
+    """By what moves all rows of a run together; unset with one run."""
+    run_p_value: _builtins.float
+    """Of the F test that the part of runs is 0; unset where it has none."""
+    noise_floor: _builtins.float
+    """Two such runs of one model differ by less in 95 % of repetitions on these rows."""
+    def __init__(
+        self,
+        *,
+        sample: _builtins.float = ...,
+        rollout: _builtins.float = ...,
+        run: _builtins.float | None = ...,
+        run_p_value: _builtins.float | None = ...,
+        noise_floor: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_run", b"_run", "_run_p_value", b"_run_p_value", "run", b"run", "run_p_value", b"run_p_value"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_run", b"_run", "_run_p_value", b"_run_p_value", "noise_floor", b"noise_floor", "rollout", b"rollout", "run", b"run", "run_p_value", b"run_p_value", "sample", b"sample"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__run: _TypeAlias = _typing.Literal["run"]  # noqa: Y015
+    _WhichOneofArgType__run: _TypeAlias = _typing.Literal["_run", b"_run"]  # noqa: Y015
+    _WhichOneofReturnType__run_p_value: _TypeAlias = _typing.Literal["run_p_value"]  # noqa: Y015
+    _WhichOneofArgType__run_p_value: _TypeAlias = _typing.Literal["_run_p_value", b"_run_p_value"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__run) -> _WhichOneofReturnType__run | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__run_p_value) -> _WhichOneofReturnType__run_p_value | None: ...
+
+Global___VarianceSplit: _TypeAlias = VarianceSplit  # noqa: Y015

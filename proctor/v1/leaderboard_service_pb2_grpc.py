@@ -50,6 +50,16 @@ class LeaderboardServiceStub:
                 request_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.ListClosedRunsRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.ListClosedRunsResponse.FromString,
                 _registered_method=True)
+        self.GetRatings = channel.unary_unary(
+                '/proctor.v1.LeaderboardService/GetRatings',
+                request_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetRatingsRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetRatingsResponse.FromString,
+                _registered_method=True)
+        self.GetNoise = channel.unary_unary(
+                '/proctor.v1.LeaderboardService/GetNoise',
+                request_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetNoiseRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetNoiseResponse.FromString,
+                _registered_method=True)
 
 
 class LeaderboardServiceServicer:
@@ -77,6 +87,21 @@ class LeaderboardServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetRatings(self, request, context):
+        """Rates models by the verdicts of judges on pairs of their answers (Bradley & Terry with the ties of Davidson).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetNoise(self, request, context):
+        """Splits what a run's figure scatters by into rows, rollouts and runs, from the run and its repetitions: the newest 8 completed runs of the
+        model under the same conditions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_LeaderboardServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -94,6 +119,16 @@ def add_LeaderboardServiceServicer_to_server(servicer, server):
                     servicer.ListClosedRuns,
                     request_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.ListClosedRunsRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.ListClosedRunsResponse.SerializeToString,
+            ),
+            'GetRatings': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRatings,
+                    request_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetRatingsRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetRatingsResponse.SerializeToString,
+            ),
+            'GetNoise': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetNoise,
+                    request_deserializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetNoiseRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_leaderboard__service__pb2.GetNoiseResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -178,6 +213,60 @@ class LeaderboardService:
             '/proctor.v1.LeaderboardService/ListClosedRuns',
             proctor_dot_v1_dot_leaderboard__service__pb2.ListClosedRunsRequest.SerializeToString,
             proctor_dot_v1_dot_leaderboard__service__pb2.ListClosedRunsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetRatings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.LeaderboardService/GetRatings',
+            proctor_dot_v1_dot_leaderboard__service__pb2.GetRatingsRequest.SerializeToString,
+            proctor_dot_v1_dot_leaderboard__service__pb2.GetRatingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetNoise(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.LeaderboardService/GetNoise',
+            proctor_dot_v1_dot_leaderboard__service__pb2.GetNoiseRequest.SerializeToString,
+            proctor_dot_v1_dot_leaderboard__service__pb2.GetNoiseResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,12 @@ class LeaderboardServiceStub:
     """Lists closed runs, newest first, by keyset pages."""
     ListClosedRuns: _grpc.UnaryUnaryMultiCallable[_leaderboard_service_pb2.ListClosedRunsRequest, _leaderboard_service_pb2.ListClosedRunsResponse]
     """Returns those of some runs that are closed, with their figures."""
+    GetRatings: _grpc.UnaryUnaryMultiCallable[_leaderboard_service_pb2.GetRatingsRequest, _leaderboard_service_pb2.GetRatingsResponse]
+    """Rates models by the verdicts of judges on pairs of their answers (Bradley & Terry with the ties of Davidson)."""
+    GetNoise: _grpc.UnaryUnaryMultiCallable[_leaderboard_service_pb2.GetNoiseRequest, _leaderboard_service_pb2.GetNoiseResponse]
+    """Splits what a run's figure scatters by into rows, rollouts and runs, from the run and its repetitions: the newest 8 completed runs of the
+    model under the same conditions.
+    """
 
 @_typing.type_check_only
 class LeaderboardServiceAsyncStub(LeaderboardServiceStub):
@@ -51,6 +57,12 @@ class LeaderboardServiceAsyncStub(LeaderboardServiceStub):
     """Lists closed runs, newest first, by keyset pages."""
     ListClosedRuns: _aio.UnaryUnaryMultiCallable[_leaderboard_service_pb2.ListClosedRunsRequest, _leaderboard_service_pb2.ListClosedRunsResponse]  # type: ignore[assignment]
     """Returns those of some runs that are closed, with their figures."""
+    GetRatings: _aio.UnaryUnaryMultiCallable[_leaderboard_service_pb2.GetRatingsRequest, _leaderboard_service_pb2.GetRatingsResponse]  # type: ignore[assignment]
+    """Rates models by the verdicts of judges on pairs of their answers (Bradley & Terry with the ties of Davidson)."""
+    GetNoise: _aio.UnaryUnaryMultiCallable[_leaderboard_service_pb2.GetNoiseRequest, _leaderboard_service_pb2.GetNoiseResponse]  # type: ignore[assignment]
+    """Splits what a run's figure scatters by into rows, rollouts and runs, from the run and its repetitions: the newest 8 completed runs of the
+    model under the same conditions.
+    """
 
 class LeaderboardServiceServicer(metaclass=_abc_1.ABCMeta):
     """Ranks models and lists closed runs."""
@@ -78,5 +90,23 @@ class LeaderboardServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_leaderboard_service_pb2.ListClosedRunsResponse, _abc.Awaitable[_leaderboard_service_pb2.ListClosedRunsResponse]]:
         """Returns those of some runs that are closed, with their figures."""
+
+    @_abc_1.abstractmethod
+    def GetRatings(
+        self,
+        request: _leaderboard_service_pb2.GetRatingsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_leaderboard_service_pb2.GetRatingsResponse, _abc.Awaitable[_leaderboard_service_pb2.GetRatingsResponse]]:
+        """Rates models by the verdicts of judges on pairs of their answers (Bradley & Terry with the ties of Davidson)."""
+
+    @_abc_1.abstractmethod
+    def GetNoise(
+        self,
+        request: _leaderboard_service_pb2.GetNoiseRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_leaderboard_service_pb2.GetNoiseResponse, _abc.Awaitable[_leaderboard_service_pb2.GetNoiseResponse]]:
+        """Splits what a run's figure scatters by into rows, rollouts and runs, from the run and its repetitions: the newest 8 completed runs of the
+        model under the same conditions.
+        """
 
 def add_LeaderboardServiceServicer_to_server(servicer: LeaderboardServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

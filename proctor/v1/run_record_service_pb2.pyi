@@ -196,6 +196,7 @@ class RunFacts(_message.Message):
     NUM_FEWSHOT_FIELD_NUMBER: _builtins.int
     PRICE_FIELD_NUMBER: _builtins.int
     DATASET_NAME_FIELD_NUMBER: _builtins.int
+    AGAINST_RUN_ID_FIELD_NUMBER: _builtins.int
     benchmark: _builtins.str
     """Name of a suite without version, or id of a data set."""
     suite_version: _builtins.int
@@ -212,6 +213,8 @@ class RunFacts(_message.Message):
     """Examples in each prompt as ordered; unset means each task's default."""
     dataset_name: _builtins.str
     """Name of the data set whose id is in `benchmark`; empty for a suite."""
+    against_run_id: _builtins.str
+    """Of a judging run that compares the judged run's answers with those of another run: the UUID of that run. Empty otherwise."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was accepted."""
@@ -238,10 +241,11 @@ class RunFacts(_message.Message):
         num_fewshot: _builtins.int | None = ...,
         price: _run_pb2.ModelPrice | None = ...,
         dataset_name: _builtins.str = ...,
+        against_run_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "created_at", b"created_at", "limit", b"limit", "num_fewshot", b"num_fewshot", "price", b"price"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "benchmark", b"benchmark", "created_at", b"created_at", "dataset_name", b"dataset_name", "limit", b"limit", "missing_tasks", b"missing_tasks", "model", b"model", "num_fewshot", b"num_fewshot", "price", b"price", "project_id", b"project_id", "suite_version", b"suite_version", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "_num_fewshot", b"_num_fewshot", "against_run_id", b"against_run_id", "benchmark", b"benchmark", "created_at", b"created_at", "dataset_name", b"dataset_name", "limit", b"limit", "missing_tasks", b"missing_tasks", "model", b"model", "num_fewshot", b"num_fewshot", "price", b"price", "project_id", b"project_id", "suite_version", b"suite_version", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015

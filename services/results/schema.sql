@@ -265,10 +265,12 @@ CREATE TABLE run_records (
     frozen_at timestamp with time zone,
     compared_epoch integer DEFAULT 0 NOT NULL,
     row_rollouts integer[] DEFAULT '{}'::integer[] NOT NULL,
+    against_run_id uuid,
     CONSTRAINT run_records_rollouts_check CHECK ((rollouts > 0)),
     CONSTRAINT run_records_pkey PRIMARY KEY (run_id)
 );
 ALTER TABLE ONLY run_records FORCE ROW LEVEL SECURITY;
+CREATE INDEX judgings_of_pairs ON run_records USING btree (against_run_id) WHERE (against_run_id IS NOT NULL);
 CREATE INDEX run_records_to_compare ON run_records USING btree (frozen_at) WHERE ((state = 'completed'::text) AND (compared_epoch < epoch));
 CREATE POLICY of_readable_projects ON run_records USING (is_readable(project_id)) WITH CHECK (true);
 ALTER TABLE run_records ENABLE ROW LEVEL SECURITY;

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from nats.aio.client import Client
 
+from services.common.api_keys import Pepper
 from services.common.clock import Clock, SystemClock
 from services.common.grpc.server import Registration
 from services.common.lifecycle import every
@@ -14,7 +15,7 @@ from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.common.nats.streams import outcome_consumer
 from services.common.postgres import PostgresSession
-from services.common.process import usable_dispatch_proof_key
+from services.common.process import usable_caller_key, usable_dispatch_proof_key
 from services.common.processes.bounded_calls import BoundedCalls
 from services.common.sandboxes.task_code.ports import CodeRunner
 from services.common.structured_logs import get_logger
@@ -28,6 +29,7 @@ from services.results.answers.wiring import make_answer_api, make_list_outcomes
 from services.results.comparison import grpc_api as grpc_comparison_api
 from services.results.comparison.wiring import make_comparison_api, make_store_comparison
 from services.results.export import grpc_api as grpc_export_api
+from services.results.export.grpc_api import GrpcExportApi
 from services.results.export.wiring import make_export_api
 from services.results.leaderboard import grpc_api as grpc_leaderboard_api
 from services.results.leaderboard.add_baselines import AddBaselines
@@ -154,6 +156,7 @@ def make_topics(settings: ResultsSettings, connections: Connections, processes: 
     apis = {
         grpc_record_api.SERVICE_NAME: make_record_api(work, stores, close_run, delete_run).register,
         **_user_apis(connections.reads, processes, compare_pending, close_run, clock),
+        grpc_export_api.SERVICE_NAME: _export_api(settings, connections.reads, processes, clock).register,
     }
     return Topics(
         apis=apis,
@@ -180,6 +183,15 @@ def _stores(session: PostgresSession, clock: Clock) -> Stores:
         outcomes=PostgresOutcomes(session=session, clock=clock),
         summaries=PostgresSummaries(session=session, add_closed_run=add_closed_run),
     )
+
+
+def _export_api(
+    settings: ResultsSettings, session: PostgresSession, processes: Processes, clock: Clock
+) -> GrpcExportApi:
+    stores = _stores(session, clock)
+    show_summary = make_show_summary(stores, clock, processes.code)
+    card_keys = Pepper(caller_key=usable_caller_key(settings.caller_key), purpose=b"result cards")
+    return make_export_api(session, stores, show_summary, card_keys)
 
 
 def _user_apis(
@@ -213,8 +225,9 @@ def _user_apis(
         grpc_results_api.SERVICE_NAME: results_api.register,
         grpc_answer_api.SERVICE_NAME: make_answer_api(session, stores, clock).register,
         grpc_annotation_api.SERVICE_NAME: make_annotation_api(session, stores.records).register,
-        grpc_export_api.SERVICE_NAME: make_export_api(session, stores, show_summary).register,
         grpc_rescore_api.SERVICE_NAME: grpc_rescore_api.GrpcRescoreApi(rescore_task=rescore_task).register,
-        grpc_leaderboard_api.SERVICE_NAME: make_leaderboard_api(session, compare_pending, clock).register,
+        grpc_leaderboard_api.SERVICE_NAME: make_leaderboard_api(
+            session, stores, compare_pending, clock
+        ).register,
         grpc_comparison_api.SERVICE_NAME: comparisons.register,
     }

@@ -157,6 +157,9 @@ def print_leaderboard(
             f"{more} more: --max-entries {min(found.total_models, MAX_LEADERBOARD_MODELS)}",
             style="dim",
         )
+    if found.HasField("noise_floor"):
+        noise = f"two single runs must differ by {found.noise_floor:.4f} here"
+        say(console, f"{noise}: {found.repeated_runs} repeated runs of a model differ by less", style="dim")
     if any(entry.is_selected_best for entry in found.entries):
         say(console, "* the best of several runs: selected, so its figure flatters", style="yellow")
     if found.pending_comparisons:

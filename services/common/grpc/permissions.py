@@ -132,6 +132,8 @@ METHODS: Mapping[str, Permission] = {
     "ListAnnotations": _READ,
     "GetAgreement": _READ,
     "GetPanel": _READ,
+    "GetRatings": _READ,
+    "GetNoise": _READ,
 }
 
 # The gateway records them in the audit before they go on: reads that take much away, and changes of results,

@@ -102,6 +102,10 @@ class LeaderboardShown(BaseModel):
     pending_comparisons: int = Field(
         description="Pairs that are still being compared: their ties are missing, and ranks may change"
     )
+    noise_floor: float | None = Field(
+        description="Two runs of one model here differ by less in 95 % of repetitions; null without any"
+    )
+    repeated_runs: int = Field(description="Runs that the noise floor is from")
 
 
 class HistoryEntryShown(_Entry):
@@ -276,6 +280,8 @@ async def leaderboard(
         warnings=leaderboard_warnings(found),
         note=found.note,
         pending_comparisons=found.pending_comparisons,
+        noise_floor=optional(found, "noise_floor"),
+        repeated_runs=found.repeated_runs,
     )
 
 

@@ -12,6 +12,7 @@ from services.gateway.pages.compare import export as compared_files
 from services.gateway.pages.compare import routes as compare
 from services.gateway.pages.datasets import routes as datasets
 from services.gateway.pages.imports import routes as imports
+from services.gateway.pages.leaderboard import ratings
 from services.gateway.pages.leaderboard import routes as leaderboard
 from services.gateway.pages.models import routes as models
 from services.gateway.pages.orders import routes as orders
@@ -59,6 +60,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     datasets.router,
     imports.router,
     leaderboard.router,
+    ratings.router,
     models.router,
     playground.router,
     suites.router,

@@ -29,7 +29,7 @@ from services.gateway.api import (
     users,
 )
 from services.gateway.api.access import keys, notices, projects
-from services.gateway.api.comparisons import gates, sizes
+from services.gateway.api.comparisons import gates, noise, ratings, sizes
 from services.gateway.api.comparisons import routes as comparisons
 from services.gateway.api.dataset_runs import routes as dataset_runs
 from services.gateway.api.datasets import mappings
@@ -74,7 +74,9 @@ _ROUTERS = (
     comparisons.router,
     gates.router,
     sizes.router,
+    noise.router,
     leaderboard.router,
+    ratings.router,
     exports.router,
     judging.router,
     annotations.router,

@@ -23,9 +23,13 @@ from services.common.requests.request_fields import MAX_PAGE_SIZE
 from services.results.leaderboard.closed_run import ClosedRun
 from services.results.leaderboard.leaderboard import AskedConditions, Leaderboard, LeaderboardEntry, Trend
 from services.results.leaderboard.list_history import HistoryPage, HistoryQuery, ListHistory
+from services.results.leaderboard.measure_noise import MeasureNoise, Noise
 from services.results.leaderboard.ports import HistoryTotals
 from services.results.leaderboard.rank_models import LeaderboardQuery, RankModels
+from services.results.ratings.proto import ratings_to_proto
+from services.results.ratings.rate_models import RateModels, RatingsQuery
 from services.results.runs.conditions import CONDITIONS
+from services.results.statistics.variance_split import VarianceSplit
 from services.results.summaries.proto import figure_to_proto
 
 SERVICE_NAME = leaderboard_service_pb2.DESCRIPTOR.services_by_name["LeaderboardService"].full_name
@@ -37,6 +41,8 @@ TREND = Codec(Trend, leaderboard_pb2.Trend)
 class GrpcLeaderboardApi(leaderboard_grpc.LeaderboardServiceServicer):
     rank_models: RankModels
     list_history: ListHistory
+    rate_models: RateModels
+    measure_noise: MeasureNoise
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
@@ -81,6 +87,26 @@ class GrpcLeaderboardApi(leaderboard_grpc.LeaderboardServiceServicer):
         entries = await self.list_history.list_closed(run_ids, checked_text("metric", request.metric))
         return leaderboard_service_pb2.ListClosedRunsResponse(entries=map(_entry_to_proto, entries))
 
+    async def GetRatings(
+        self, request: leaderboard_service_pb2.GetRatingsRequest, context: RpcContext
+    ) -> leaderboard_service_pb2.GetRatingsResponse:
+        if caller_of(context.invocation_metadata()).role_in(request.project_id) is None:
+            raise ProjectNotFound
+        query = RatingsQuery(
+            checked_text("benchmark", request.benchmark),
+            checked_text("prompt", request.prompt),
+            checked_text("judge", request.judge),
+            request.project_id if request.HasField("project_id") else None,
+            request.is_style_controlled,
+        )
+        return ratings_to_proto(await self.rate_models.rate(query))
+
+    async def GetNoise(
+        self, request: leaderboard_service_pb2.GetNoiseRequest, context: RpcContext
+    ) -> leaderboard_service_pb2.GetNoiseResponse:
+        run_id, metric = checked_id("run_id", request.run_id), checked_text("metric", request.metric)
+        return noise_to_proto(await self.measure_noise.measure(run_id, metric))
+
 
 def _asked(request: leaderboard_service_pb2.GetLeaderboardRequest) -> AskedConditions:
     method = request.scoring_method
@@ -102,11 +128,40 @@ def leaderboard_to_proto(leaderboard: Leaderboard) -> leaderboard_service_pb2.Ge
         metric=leaderboard.metric,
         note=leaderboard.note,
         pending_comparisons=leaderboard.pending,
+        noise_floor=leaderboard.spread.noise_floor if leaderboard.spread else None,
+        repeated_runs=leaderboard.spread.runs if leaderboard.spread else 0,
         conditions=[
             leaderboard_pb2.Condition(name=one.name, value=leaderboard.conditions.value(one.name))
             for one in CONDITIONS
             if leaderboard.conditions.values
         ],
+    )
+
+
+def noise_to_proto(noise: Noise) -> leaderboard_service_pb2.GetNoiseResponse:
+    return leaderboard_service_pb2.GetNoiseResponse(
+        run_ids=noise.run_ids,
+        metric=noise.metric,
+        rollouts=noise.rollouts,
+        tasks=[
+            leaderboard_service_pb2.NoisyTask(
+                task=one.task, metric=one.metric, rows=one.rows, split=_split_to_proto(one.split)
+            )
+            for one in noise.tasks
+        ],
+        split=_split_to_proto(noise.split),
+    )
+
+
+def _split_to_proto(split: VarianceSplit | None) -> leaderboard_service_pb2.VarianceSplit | None:
+    if split is None:
+        return None
+    return leaderboard_service_pb2.VarianceSplit(
+        sample=split.sample,
+        rollout=split.rollout,
+        run=split.run,
+        run_p_value=split.run_p_value,
+        noise_floor=split.noise_floor,
     )
 
 

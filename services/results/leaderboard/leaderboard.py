@@ -24,6 +24,7 @@ from services.results.runs.conditions import (
 )
 from services.results.statistics.figure import Figure
 from services.results.statistics.paired.difference_estimate import LEVEL
+from services.results.statistics.variance_split import RepetitionSpread
 
 # Ranked runs have those of the newest run, however many have others.
 _NEWEST = (SUITE_VERSION, DEFINITION)
@@ -171,6 +172,7 @@ class Leaderboard:
     """`total_models` counts all that are ranked, beyond `max_entries` too. `note`: why there are none.
 
     `conditions` are those of the ranked runs. `pending`: pairs of entries that are still being compared.
+    `spread` of the entries' runs and their repetitions; None where none was repeated.
     """
 
     metric: str
@@ -182,6 +184,7 @@ class Leaderboard:
     last_updated: datetime | None = None
     note: str = ""
     pending: int = 0
+    spread: RepetitionSpread | None = None
 
 
 def limited_note(benchmark: str, unranked: Sequence[Candidate]) -> str:

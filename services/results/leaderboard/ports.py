@@ -12,6 +12,7 @@ from services.results.leaderboard.closed_run import BenchmarkBaselines, ClosedRu
 from services.results.leaderboard.leaderboard import Candidate
 from services.results.leases.lease import Work, WorkKind
 from services.results.runs.run_plan import PlannedTask
+from services.results.statistics.variance_split import RepetitionSpread
 
 HistoryKey = tuple[datetime, str]
 
@@ -35,6 +36,12 @@ class LeaderboardStore(Protocol):
 
     async def closed_run(self, run_id: str) -> ClosedRun | None:
         """A run as it was last closed."""
+        ...
+
+    async def spread(
+        self, run_ids: Sequence[str], metric: str, project_id: int | None
+    ) -> RepetitionSpread | None:
+        """How figures of runs that repeat some listed runs scatter; None where none was repeated."""
         ...
 
     async def baselines(self, run_ids: Sequence[str]) -> BenchmarkBaselines:

@@ -30,6 +30,7 @@ from services.results.leases.lease import Work, WorkKind
 from services.results.runs.conditions import EvaluatedRun
 from services.results.runs.postgres import SCORING
 from services.results.runs.run_plan import PlannedTask, RunPlan, RunRecord
+from services.results.statistics.variance_split import RepetitionSpread
 from services.results.summaries.run_summary import RunSummary
 
 RESULT = TypeAdapter(BenchmarkResult)
@@ -39,6 +40,8 @@ TASK_BASELINES = TypeAdapter(TaskBaselines)
 # Some 3 kB each: what several users look at in turn.
 KNOWN_RESULTS = 4_000
 CANNOT_BE_RANKED = ""
+# The newest of the runs that repeat each other.
+MAX_REPETITIONS = 8
 
 
 async def add_closed_run(
@@ -118,6 +121,24 @@ class PostgresLeaderboard:
     async def closed_run(self, run_id: str) -> ClosedRun | None:
         row = await self._session.fetchrow("read_closed_run", run_id=run_id)
         return None if row is None else _closed_run(row)
+
+    async def repetitions(self, run_id: str, metric: str) -> Sequence[str]:
+        rows = await self._session.fetch(
+            "list_repetitions", run_id=run_id, metric=metric, limit=MAX_REPETITIONS
+        )
+        return [row["run_id"] for row in rows]
+
+    async def spread(
+        self, run_ids: Sequence[str], metric: str, project_id: int | None
+    ) -> RepetitionSpread | None:
+        row = await self._session.fetchrow(
+            "read_repetition_spread",
+            run_ids=list(run_ids),
+            metric=metric,
+            project_id=_project(project_id),
+            limit=MAX_REPETITIONS,
+        )
+        return RepetitionSpread(**row) if row and row["models"] else None
 
     async def baselines(self, run_ids: Sequence[str]) -> BenchmarkBaselines:
         row = await self._session.fetchrow("read_newest_baselines", run_ids=run_ids)

@@ -239,6 +239,52 @@ FROM (
 ORDER BY starts
 LIMIT 1;
 
+-- name: list_repetitions: Return the newest completed runs of a run's model under its conditions
+-- What reused answers repeats nothing.
+SELECT r.run_id::text AS run_id
+FROM leaderboard_entries AS e
+CROSS JOIN LATERAL (
+    SELECT o.run_id, o.closed_at
+    FROM leaderboard_entries AS o
+    WHERE o.benchmark = e.benchmark AND o.project_id = e.project_id AND o.metric = e.metric AND o.model = e.model
+        AND o.conditions = e.conditions
+        AND NOT EXISTS (
+            SELECT FROM run_summaries AS s WHERE s.run_id = o.run_id AND (s.summary ->> 'reused_answers')::bigint > 0
+        )
+    ORDER BY o.closed_at DESC, o.run_id DESC
+    LIMIT :limit::integer
+) AS r
+WHERE e.run_id = :run_id AND e.metric = :metric AND e.conditions <> ''
+    -- A run is on the leaderboard of its project, and on that of all.
+    AND e.project_id = (SELECT CASE WHEN is_declared(c.project_id) THEN c.project_id::text ELSE '' END
+        FROM closed_runs AS c WHERE c.run_id = :run_id)
+    -- Of a project that the caller does not see.
+    AND EXISTS (SELECT FROM closed_runs AS c WHERE c.run_id = r.run_id)
+ORDER BY r.closed_at DESC, r.run_id DESC;
+
+-- name: read_repetition_spread: Return how figures of single runs scatter, pooled over the models of some runs
+SELECT
+    coalesce(sum(runs), 0)::bigint AS runs, count(*) AS models,
+    coalesce(sum((runs - 1) * variance) / sum(runs - 1), 0) AS variance
+FROM (
+    SELECT count(*) AS runs, var_samp(r.mean) AS variance
+    FROM leaderboard_entries AS e
+    CROSS JOIN LATERAL (
+        SELECT o.mean
+        FROM leaderboard_entries AS o
+        WHERE o.benchmark = e.benchmark AND o.project_id = e.project_id AND o.metric = e.metric AND o.model = e.model
+            AND o.conditions = e.conditions AND o.mean > '-infinity'
+            AND NOT EXISTS (
+                SELECT FROM run_summaries AS s WHERE s.run_id = o.run_id AND (s.summary ->> 'reused_answers')::bigint > 0
+            )
+        ORDER BY o.closed_at DESC, o.run_id DESC
+        LIMIT :limit::integer
+    ) AS r
+    WHERE e.run_id = ANY (:run_ids) AND e.project_id = :project_id AND e.metric = :metric
+    GROUP BY e.run_id
+    HAVING count(*) > 1
+) AS repeated;
+
 -- name: store_run_baselines: Store the baselines of a run's benchmark
 UPDATE closed_runs SET baselines = :baselines WHERE run_id = :run_id;
 

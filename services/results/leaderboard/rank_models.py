@@ -31,6 +31,7 @@ from services.results.leaderboard.leaderboard import (
 )
 from services.results.leaderboard.ports import LeaderboardStore, PendingComparisons
 from services.results.statistics.metric_names import HEADLINE, SCORE, UnknownMetric, metric_named
+from services.results.statistics.variance_split import RepetitionSpread
 
 DEFAULT_ENTRIES = 10
 
@@ -71,9 +72,11 @@ class RankModels:
         conditions = await self._conditions(query, metric, candidates)
         ranked = ranked_candidates(candidates, conditions, is_best=query.is_best)
         unranked = unranked_candidates(candidates, ranked)
-        baselines, (entries, pending) = await asyncio.gather(
+        repeated = [one.run.run_id for one in ranked[:max_entries] if one.run_count > 1]
+        baselines, (entries, pending), spread = await asyncio.gather(
             self.leaderboard.baselines([one.run.run_id for one in ranked or unranked]),
             self._entries(ranked[:MAX_LEADERBOARD_MODELS], max_entries),
+            self._spread(repeated, metric, query.project_id),
         )
         return Leaderboard(
             metric,
@@ -85,7 +88,13 @@ class RankModels:
             max((one.run.closed_at for one in (*ranked, *unranked)), default=None),
             "" if ranked else limited_note(query.benchmark, unranked),
             pending,
+            spread,
         )
+
+    async def _spread(
+        self, run_ids: Sequence[str], metric: str, project_id: int | None
+    ) -> RepetitionSpread | None:
+        return await self.leaderboard.spread(run_ids, metric, project_id) if run_ids else None
 
     async def _conditions(
         self, query: LeaderboardQuery, metric: str, candidates: Sequence[Candidate]

@@ -10,6 +10,7 @@ from services.results.leaderboard.compare_peers import ComparePeers
 from services.results.leaderboard.compare_pending import ComparePending
 from services.results.leaderboard.grpc_api import GrpcLeaderboardApi
 from services.results.leaderboard.list_history import ListHistory
+from services.results.leaderboard.measure_noise import MeasureNoise
 from services.results.leaderboard.postgres import (
     PostgresBaselines,
     PostgresLeaderboard,
@@ -19,19 +20,24 @@ from services.results.leaderboard.postgres import (
 from services.results.leaderboard.process_leases import ProcessLeases
 from services.results.leaderboard.rank_models import RankModels
 from services.results.leases.ports import LeaseStore
+from services.results.ratings.postgres import PostgresJudgedPairs
+from services.results.ratings.rate_models import RateModels
 from services.results.scoring.ports import AnswerScorer
 from services.results.summaries.ports import Stores
 
 
 def make_leaderboard_api(
-    session: PostgresSession, compare_pending: ComparePending, clock: Clock
+    session: PostgresSession, stores: Stores, compare_pending: ComparePending, clock: Clock
 ) -> GrpcLeaderboardApi:
     leaderboard = PostgresLeaderboard(session=session)
     rank_models = RankModels(
         leaderboard=leaderboard, differences=PostgresComparisons(session=session), pending=compare_pending
     )
     return GrpcLeaderboardApi(
-        rank_models=rank_models, list_history=ListHistory(history=leaderboard, clock=clock)
+        rank_models=rank_models,
+        list_history=ListHistory(history=leaderboard, clock=clock),
+        rate_models=RateModels(pairs=PostgresJudgedPairs(session=session)),
+        measure_noise=MeasureNoise(runs=leaderboard, records=stores.records, outcomes=stores.outcomes),
     )
 
 

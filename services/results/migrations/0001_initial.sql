@@ -115,8 +115,12 @@ CREATE TABLE run_records (
     -- behind `epoch`.
     compared_epoch integer NOT NULL DEFAULT 0,
     -- The rollouts of each sample, where some have fewer; 0 for those that are not asked.
-    row_rollouts integer[] NOT NULL DEFAULT '{}'
+    row_rollouts integer[] NOT NULL DEFAULT '{}',
+    -- Of a judging run the other run of its pairs of answers.
+    against_run_id uuid
 );
+-- Ratings find the judged pairs of a benchmark by the runs of it.
+CREATE INDEX judgings_of_pairs ON run_records (against_run_id) WHERE against_run_id IS NOT NULL;
 
 ALTER TABLE run_records ENABLE ROW LEVEL SECURITY;
 -- Forced: the owner of the tables is the service itself.

@@ -205,6 +205,7 @@ async def _add(transaction: PostgresTransaction, plan: RunPlan, epoch: int) -> b
         price=PRICE.dump_json(facts.price).decode(),
         dataset_name=storable(facts.dataset_name),
         max_failed_share=plan.max_failed_share,
+        against_run_id=facts.against_run_id or None,
     )
     if added is None:
         return False
@@ -294,6 +295,7 @@ def _facts(row: asyncpg.Record) -> RunFacts:
         missing_tasks=tuple(row["missing_tasks"]),
         price=PRICE.validate_json(row["price"]),
         dataset_name=row["dataset_name"],
+        against_run_id=row["against_run_id"] or "",
     )
 
 

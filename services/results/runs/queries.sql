@@ -12,12 +12,13 @@ WHERE NOT row_security_active('run_records') AND EXISTS (SELECT FROM run_records
 -- name: add_run_record: Store the record of a run
 INSERT INTO run_records (
     run_id, epoch, rollouts, row_rollouts, scoring_method, is_truncated_left, benchmark, suite_version, model, project_id,
-    username, created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share
+    username, created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share,
+    against_run_id
 )
 VALUES (
     :run_id, :epoch, :rollouts, :row_rollouts, :scoring_method, :is_truncated_left, :benchmark, :suite_version, :model,
     :project_id, :username, :created_at, :row_limit, :num_fewshot, :missing_tasks, :groups, :price, :dataset_name,
-    :max_failed_share
+    :max_failed_share, :against_run_id
 )
 -- No row where the run is known: then its epoch is opened.
 ON CONFLICT (run_id) DO NOTHING
@@ -58,7 +59,7 @@ UPDATE run_records SET is_frozen = true, state = :state, frozen_at = now() WHERE
 SELECT
     epoch, is_frozen, rollouts, row_rollouts, scoring_method, is_truncated_left, benchmark, suite_version, model, project_id,
     username, created_at, row_limit, num_fewshot, missing_tasks, groups, price, dataset_name, max_failed_share,
-    state, frozen_at,
+    state, frozen_at, against_run_id::text AS against_run_id,
     (SELECT d.decision FROM run_decisions AS d WHERE d.run_id = r.run_id) AS decision
 FROM run_records AS r
 WHERE run_id = :run_id;

@@ -66,7 +66,8 @@ class PlannedTask:
 class RunFacts:
     """The order of a run. `num_fewshot` None: as each task says; `limit` None: all rows.
 
-    `dataset_name`: of the data set whose id is the `benchmark`; "" where it is a suite.
+    `dataset_name`: of the data set whose id is the `benchmark`; "" where it is a suite. `against_run_id`: the
+    run with whose answers a judging run compares; "" for any other run.
     """
 
     benchmark: str = ""
@@ -80,6 +81,7 @@ class RunFacts:
     missing_tasks: tuple[str, ...] = ()
     price: ModelPrice | None = None
     dataset_name: str = ""
+    against_run_id: str = ""
 
     @property
     def is_of_dataset(self) -> bool:

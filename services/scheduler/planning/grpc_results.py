@@ -145,6 +145,7 @@ def facts_to_proto(run: Run, missing_tasks: Sequence[str]) -> run_record_pb2.Run
         missing_tasks=missing_tasks,
         price=PRICE.to_proto(run.price) if run.price else None,
         dataset_name=run.dataset_name,
+        against_run_id=run.order.judge.against_run_id if run.order.judge else "",
     )
 
 

@@ -34,6 +34,8 @@ PROMISED = {
     "/api/v1/imports",
     "/api/v1/benchmarking/estimate",
     "/api/v1/benchmarking/leaderboard",
+    "/api/v1/benchmarking/ratings",
+    "/api/v1/benchmarking/noise/{job_id}",
     "/api/v1/benchmarking/history",
     "/api/v1/queue",
     "/api/v1/queue/limits",

@@ -184,3 +184,34 @@ async def test_parameter_that_does_not_exist_is_named_beside_those_that_do(harne
     assert "scoring_method" in fault["message"]
     status, body, _ = await call(harness, "GET", f"{API}/results/r1?verbose=true")
     assert (status, body["errors"][0]["field"]) == (422, "verbose")
+
+
+async def test_ratings_have_intervals_and_say_what_they_are_made_of(harness: GatewayHarness) -> None:
+    found = harness.results.entries.ratings
+    found.models.add(rank=1, model="vllm/a", rating=120, ci_low=80, ci_high=160, wins=30, ties=10, losses=5)
+    found.models.add(
+        rank=2, model="vllm/b", rating=-120, ci_low=-160, ci_high=-80, wins=5, ties=10, losses=30
+    )
+    found.unrated_models.append("vllm/c")
+    found.prompt, found.prompt_version, found.matches, found.tie_odds = "preference", "1", 45, 0.5
+    found.judges.append("openai/judge")
+    found.judging_run_ids.append(RUN)
+    found.style_effects.add(name="length", points=12, ci_low=4, ci_high=20)
+    status, body, _ = await call(
+        harness, "GET", f"{API}/ratings?suite=glue&prompt=preference&style_control=true&project_id=7"
+    )
+    assert status == 200
+    first, second = body["ratings"]
+    assert (first["rank"], first["model"], first["rating"], first["ci95"]) == (1, "vllm/a", 120, [80, 160])
+    assert (second["wins"], second["ties"], second["losses"]) == (5, 10, 30)
+    assert (body["unrated_models"], body["judging_jobs"], body["matches"]) == (["vllm/c"], [RUN], 45)
+    assert (body["first_place_bias"], body["tie_odds"]) == (None, 0.5)
+    assert body["style_effects"] == [{"name": "length", "points": 12, "ci95": [4, 20]}]
+    [asked] = harness.results.entries.ratings_asked
+    assert (asked.benchmark, asked.prompt, asked.project_id) == ("glue", "preference", 7)
+    assert asked.is_style_controlled
+
+
+async def test_ratings_of_a_suite_that_nobody_knows_are_refused(harness: GatewayHarness) -> None:
+    assert (await call(harness, "GET", f"{API}/ratings?suite=unknown"))[0] == 404
+    assert (await call(harness, "GET", f"{API}/ratings?suite=starter"))[0] == 200

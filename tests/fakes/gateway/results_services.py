@@ -86,11 +86,21 @@ class FakeLeaderboard(leaderboard_grpc.LeaderboardServiceServicer):
     page: leaderboard_service_pb2.ListHistoryResponse = field(
         default_factory=leaderboard_service_pb2.ListHistoryResponse
     )
+    ratings: leaderboard_service_pb2.GetRatingsResponse = field(
+        default_factory=leaderboard_service_pb2.GetRatingsResponse
+    )
+    ratings_asked: list[leaderboard_service_pb2.GetRatingsRequest] = field(default_factory=list)
     leaderboards_asked: list[leaderboard_service_pb2.GetLeaderboardRequest] = field(default_factory=list)
     pages_asked: list[leaderboard_service_pb2.ListHistoryRequest] = field(default_factory=list)
     closed_asked: list[leaderboard_service_pb2.ListClosedRunsRequest] = field(default_factory=list)
     refusal: RemoteError | None = None
     refusal_of_pages: RemoteError | None = None
+
+    async def GetRatings(
+        self, request: leaderboard_service_pb2.GetRatingsRequest, context: Any
+    ) -> leaderboard_service_pb2.GetRatingsResponse:
+        self.ratings_asked.append(request)
+        return self.ratings
 
     async def GetLeaderboard(
         self, request: leaderboard_service_pb2.GetLeaderboardRequest, context: Any

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import combinations
+from statistics import variance
 from typing import TypeVar
 
 from proctor.values.plain import MAX_COUNTED
@@ -17,6 +18,7 @@ from services.results.leaderboard.leaderboard import Candidate
 from services.results.leaderboard.ports import HistoryRange, HistoryTotals
 from services.results.leases.lease import Work, WorkKind
 from services.results.runs.run_plan import PlannedTask
+from services.results.statistics.variance_split import RepetitionSpread
 from tests.fakes.results.memory_leases import MemoryLeases
 from tests.fakes.results.memory_results import MemoryRows
 
@@ -30,6 +32,23 @@ class MemoryLeaderboard:
     async def metrics(self, benchmark: str, project_id: int | None) -> list[str]:
         runs = self._complete(benchmark, project_id)
         return sorted({metric for run in runs for metric in run.result.figures})
+
+    async def spread(
+        self, run_ids: Sequence[str], metric: str, project_id: int | None
+    ) -> RepetitionSpread | None:
+        groups: dict[tuple[str, str], list[float]] = {}
+        complete = self._complete(self._rows.closed[run_ids[0]].benchmark, project_id)
+        for run in complete:
+            mean = run.result.mean(metric)
+            if mean is not None:
+                groups.setdefault(_conditions(run, metric), []).append(mean)
+        listed = [run for run in complete if run.run_id in run_ids]
+        repeated = [found for run in listed if len(found := groups[_conditions(run, metric)]) > 1]
+        if not repeated:
+            return None
+        runs = sum(map(len, repeated))
+        squares = sum(variance(means) * (len(means) - 1) for means in repeated)
+        return RepetitionSpread(runs, len(repeated), squares / (runs - len(repeated)))
 
     async def candidates(
         self, benchmark: str, metric: str, project_id: int | None, *, is_best: bool

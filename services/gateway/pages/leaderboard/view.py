@@ -13,7 +13,7 @@ from proctor.values.sample import MAX_FEWSHOT
 from proctor.wire.enums import words_of
 from services.gateway.api.leaderboard import ConditionShown, leaderboard_warnings
 from services.gateway.http.paths import BENCHMARKING
-from services.gateway.http.presentation import moment, present
+from services.gateway.http.presentation import moment, optional, present
 from services.gateway.pages.addresses import FilteredPage, address
 from services.gateway.pages.filters import MAIN_METRICS, FilterOptions
 from services.gateway.pages.interval_plot import Scale
@@ -55,6 +55,8 @@ class LeaderboardView(FilteredPage):
     options: FilterOptions
     now: datetime
     pareto: ParetoView | None = None
+    noise_floor: float | None = None
+    repeated_runs: int = 0
 
     @property
     def scoring_methods(self) -> Sequence[str]:
@@ -140,4 +142,6 @@ def leaderboard_view(
         filters=options.filters,
         options=options,
         now=now,
+        noise_floor=optional(found, "noise_floor"),
+        repeated_runs=found.repeated_runs,
     )

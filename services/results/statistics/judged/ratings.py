@@ -35,7 +35,9 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """In points of Elo around a mean of 0, by model; `covariance` (models, models) is cluster-robust.
+    """In points of Elo around a mean of 0, by model; `covariance` (models, models) is cluster-robust, and
+    `inverse_information` is that of the likelihood alone. The larger of the two variances counts: where all
+    pairs of two models end alike, the first one is almost 0.
 
     `tie`: ν of Davidson, the odds of a tie between equal models to a win. `effects` of the covariates are
     logarithms of odds for each unit, with `effect_errors`.
@@ -46,18 +48,26 @@ class Ratings:
     tie: float
     effects: Array
     effect_errors: Array
+    inverse_information: Array
 
     def interval(self, model: int) -> tuple[float, float]:
         """95 %, of one rating by itself."""
-        half = NORMAL_975 * math.sqrt(self.covariance[model, model])
+        half = NORMAL_975 * math.sqrt(self._variance(model))
         return float(self.points[model] - half), float(self.points[model] + half)
 
     def p_value(self, first: int, second: int) -> float:
         """Two-sided, that two models are equal (Wald)."""
-        variance = self.covariance[first, first] + self.covariance[second, second]
-        variance -= 2 * self.covariance[first, second]
+        variance = self._variance(first, second)
         difference = abs(float(self.points[first] - self.points[second]))
         return float(2 * ndtr(-difference / math.sqrt(variance))) if variance > 0 else 1.0
+
+    def _variance(self, first: int, second: int | None = None) -> float:
+        """Of a rating, or of the difference of two."""
+        contrast = np.zeros(len(self.points))
+        contrast[first] = 1
+        if second is not None:
+            contrast[second] = -1
+        return max(float(contrast @ one @ contrast) for one in (self.covariance, self.inverse_information))
 
 
 def rate(matches: Matches, models: int) -> Ratings:
@@ -82,7 +92,8 @@ def rate(matches: Matches, models: int) -> Ratings:
         POINTS**2 * centred @ covariance[:models, :models] @ centred,
         math.exp(coefficients[-1]),
         coefficients[models:-1],
-        np.sqrt(np.diag(covariance)[models:-1]),
+        np.sqrt(np.maximum(np.diag(covariance), np.diag(bread))[models:-1]),
+        POINTS**2 * centred @ bread[:models, :models] @ centred,
     )
 
 

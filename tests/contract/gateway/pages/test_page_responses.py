@@ -50,6 +50,7 @@ PAGES = (
     "/runs/chosen",
     f"/runs/chosen?run={RUN_ID}&ask=delete",
     "/leaderboard",
+    "/leaderboard/ratings",
     "/rollouts",
     f"/rollouts/{ORDER_ID}",
     f"/runs/{FIRST}/rollouts",

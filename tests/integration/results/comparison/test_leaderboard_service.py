@@ -5,8 +5,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import grpc
+import numpy as np
 import pytest
 import pytest_asyncio
+from scipy import stats
 
 from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2, run_pb2
 from proctor.v1 import leaderboard_service_pb2_grpc as leaderboard_grpc
@@ -101,6 +103,36 @@ async def test_models_are_ranked_with_ties_trend_and_floor(harness: ResultsHarne
     assert (leaderboard.total_models, leaderboard.metric) == (3, "acc")
     assert leaderboard.scoring_method == run_pb2.SCORING_METHOD_LOGLIKELIHOOD
     assert leaderboard.HasField("last_updated")
+
+
+async def test_repeated_runs_say_what_two_single_runs_must_differ_by(harness: ResultsHarness) -> None:
+    """The first run has 4 rows more right than the second, 2 more than the third; rows of runs are nested."""
+    benchmark = new_id()
+    runs = [await examined(harness, RunFacts(benchmark, model="p/a"), right) for right in (24, 20, 22)]
+    await examined(harness, RunFacts(benchmark, model="p/b"), 30)
+    async with entries_of(harness) as stub:
+        board = await stub.GetLeaderboard(leaderboard_service_pb2.GetLeaderboardRequest(benchmark=benchmark))
+        noise = await stub.GetNoise(leaderboard_service_pb2.GetNoiseRequest(run_id=runs[0].run_id))
+        alone = await stub.GetNoise(
+            leaderboard_service_pb2.GetNoiseRequest(run_id=board.entries[0].run_id, metric="acc")
+        )
+        with pytest.raises(grpc.aio.AioRpcError, match="beauty"):
+            await stub.GetNoise(
+                leaderboard_service_pb2.GetNoiseRequest(run_id=runs[0].run_id, metric="beauty")
+            )
+    assert board.repeated_runs == 3
+    means = np.array([24, 20, 22]) / SAMPLES
+    assert board.noise_floor == pytest.approx(stats.t(2).ppf(0.975) * np.sqrt(2 * means.var(ddof=1)))
+    assert list(noise.run_ids) == [run.run_id for run in reversed(runs)]
+    assert (noise.metric, noise.rollouts, [task.rows for task in noise.tasks]) == ("acc", 1, [SAMPLES])
+    scores = np.array([[1.0] * right + [0.0] * (SAMPLES - right) for right in (24, 20, 22)])
+    residuals = scores - scores.mean(axis=0) - scores.mean(axis=1, keepdims=True) + scores.mean()
+    error = np.square(residuals).sum() / (2 * (SAMPLES - 1))
+    assert noise.split.rollout == pytest.approx(np.sqrt(error / SAMPLES))
+    assert noise.split.run == pytest.approx(np.sqrt(max(0.0, means.var(ddof=1) - error / SAMPLES)))
+    assert noise.tasks[0].split == noise.split
+    # The other model ran once, with one rollout.
+    assert (list(alone.run_ids), alone.HasField("split")) == ([board.entries[0].run_id], False)
 
 
 async def test_a_history_lists_what_was_closed(harness: ResultsHarness) -> None:

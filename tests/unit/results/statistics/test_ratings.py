@@ -85,7 +85,21 @@ def test_ranks_are_shared_where_the_test_tells_no_difference() -> None:
     points = np.array([30.0, 20.0, 0.0])
     covariance = np.diag([50.0, 50.0, 50.0])
     # The second is not told from the first, the third is: by 3 standard errors.
-    assert list(tied_ranks(Ratings(points, covariance, 1.0, np.empty(0), np.empty(0)))) == [1, 1, 3]
+    assert list(tied_ranks(Ratings(points, covariance, 1.0, np.empty(0), np.empty(0), covariance))) == [
+        1,
+        1,
+        3,
+    ]
+
+
+def test_models_whose_pairs_all_end_alike_are_as_uncertain_as_their_number_says() -> None:
+    """All residuals of a pair are the same then: the sandwich alone would be sure of anything."""
+    first, second = np.zeros(40, dtype=np.int64), np.ones(40, dtype=np.int64)
+    tied = rate(Matches(first, second, np.full(40, 0.5)), 2)
+    assert list(tied_ranks(tied)) == [1, 1]
+    assert tied.interval(0)[1] - tied.interval(0)[0] > 100
+    won = rate(Matches(first[:3], second[:3], np.ones(3)), 2)
+    assert list(tied_ranks(won)) == [1, 1]
 
 
 def both_orders(generator: np.random.Generator, pairs: int, bias: float) -> tuple[Array, Array]:
