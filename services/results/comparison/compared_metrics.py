@@ -9,7 +9,13 @@ from services.common.checked_fields import invalid_field
 from services.results.comparison.errors import NothingToCompare
 from services.results.runs.run_plan import PlannedTask, RunPlan
 from services.results.scoring.compiled_scoring import ScoredMetric
-from services.results.statistics.metric_names import SCORE, UnknownMetric, headline_of
+from services.results.statistics.metric_names import (
+    SCORE,
+    UnknownMetric,
+    headline_of,
+    less_with_score,
+    scored_tasks,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +25,7 @@ class BenchmarkMetric:
     metric: str
     by_task: Mapping[str, str]
     is_weighted_by_size: bool
+    less_is_better: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +120,20 @@ def _compared(
 def _benchmark_metric(
     plan: RunPlan, metric: str, by_task: Mapping[str, Sequence[ScoredMetric]]
 ) -> BenchmarkMetric:
+    is_less = plan.less_is_better
     if metric == SCORE:
         mains = {task: metrics[0].key for task, metrics in by_task.items() if metrics}
-        return BenchmarkMetric(SCORE, mains, is_weighted_by_size=False)
+        scored = {task: mains[task] for task in scored_tasks(mains, is_less)}
+        is_less_better = SCORE in less_with_score(mains.values(), is_less)
+        return BenchmarkMetric(SCORE, scored, is_weighted_by_size=False, less_is_better=is_less_better)
     having = {
         task: metric for task, metrics in by_task.items() if metric in [scored.key for scored in metrics]
     }
     benchmark = benchmark_group(plan.groups)
     uses = benchmark.metrics if benchmark else ()
     rule = [use.is_weighted_by_size for use in uses if use.metric in (metric, metric.partition(",")[0])]
-    return BenchmarkMetric(metric, having, is_weighted_by_size=rule[0] if rule else True)
+    is_weighted = rule[0] if rule else True
+    return BenchmarkMetric(metric, having, is_weighted_by_size=is_weighted, less_is_better=metric in is_less)
 
 
 def _shared_metrics(plans: Sequence[RunPlan], tasks: Sequence[str]) -> dict[str, list[ScoredMetric]]:

@@ -34,7 +34,7 @@ class ComparedRun:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """First minus second, which are indexes in the list of runs.
+    """First minus second, which are indexes in the list of runs. `less_is_better`: of the metric.
 
     `if_parsed`: over the pairs that were parsed in both runs; None where all were.
     """
@@ -49,6 +49,7 @@ class Difference:
     adjusted_p_value: float | None = None
     verdict: Verdict = Verdict.UNDEFINED
     verdict_if_parsed: Verdict | None = None
+    less_is_better: bool = False
 
     @property
     def depends_on_unparsed(self) -> bool:
@@ -97,12 +98,16 @@ def corrected(differences: Sequence[Difference]) -> tuple[list[Difference], int]
         replace(
             one,
             adjusted_p_value=adjusted[test],
-            verdict=verdict_of(one.estimate, adjusted[test]),
-            verdict_if_parsed=verdict_of(one.if_parsed, if_parsed[test]) if one.if_parsed else None,
+            verdict=_verdict(one, one.estimate, adjusted[test]),
+            verdict_if_parsed=_verdict(one, one.if_parsed, if_parsed[test]) if one.if_parsed else None,
         )
         for test, one in zip(tests, differences, strict=True)
     ]
     return found, sum(p_value is not None for p_value in adjusted.values())
+
+
+def _verdict(one: Difference, estimate: DifferenceEstimate, adjusted_p_value: float | None) -> Verdict:
+    return verdict_of(estimate, adjusted_p_value, less_is_better=one.less_is_better)
 
 
 def _adjusted(

@@ -131,6 +131,8 @@ def _judged(task: GatedTask, if_parsed: GateVerdict, samples: int, rules: GateRu
 
 
 def _doubt(one: Difference, samples: int, rules: GateRules) -> str:
+    if one.less_is_better:
+        return f"of {one.metric} less is better, and the margin is a drop that is accepted"
     tally, pairs = one.tally, one.estimate.pairs
     failed = max(tally.first_failed, tally.second_failed)
     unparsed = max(tally.first_unparsed, tally.second_unparsed)

@@ -75,6 +75,7 @@ def _task_differences(
                 metric_difference(scored, groups, label_counts[task]),
                 tally_of(groups),
                 estimate_if_parsed(scored, groups, label_counts[task]),
+                less_is_better=not scored.metric.entry.higher_is_better,
             )
 
 
@@ -93,6 +94,7 @@ def _benchmark_differences(
             ),
             sum_of([part.tally for part in parts]),
             _benchmark_if_parsed(parts, is_weighted_by_size=each.is_weighted_by_size),
+            less_is_better=each.less_is_better,
         )
 
 

@@ -94,7 +94,7 @@ class AddBaselines:
         found: dict[str, BenchmarkFigures] = {}
         for name in next(iter(by_task.values()), {}):
             figures = {task: baselines[name] for task, baselines in by_task.items()}
-            of_benchmark = benchmark_figures(group_summary(benchmark, figures), figures)
+            of_benchmark = benchmark_figures(group_summary(benchmark, figures, plan.less_is_better), figures)
             found[name] = {metric: one for metric, one in of_benchmark.items() if one.figure.mean is not None}
         return found
 
@@ -114,7 +114,8 @@ class AddBaselines:
         is_different = is_text and majority.is_of_all_different_texts
         # What another tool made of an answer cannot be made of a baseline's here.
         has_none = task.scoring.is_logged or scoring.code_digest or scoring.counted_metrics
-        if has_none or is_different:
+        # A baseline chooses, and a given text is no choice.
+        if has_none or is_different or scoring.output_type.is_of_given_text:
             return undefined_baselines(scoring, task.sample_count)
         label_count = await find_label_count(self.sample_sets, task, scoring)
         uncompiled = UncompiledScoring(

@@ -138,7 +138,7 @@ class BaselineColumns:
     def _answers(self, target: ScoringTarget) -> Mapping[str, Sequence[Answer]]:
         if self._scoring.output_type is OutputType.GENERATE_UNTIL:
             return {MAJORITY: [Answer(self._majority.text)]}
-        texts = [choice.removeprefix(self._scoring.target_delimiter) for choice in target.choices]
+        texts = target.texts_of_choices(self._scoring.target_delimiter)
         most_frequent = self._majority.choice if self._majority.choice < len(texts) else 0
         longest = max(range(len(texts)), key=lambda choice: len(texts[choice]), default=0)
         return {

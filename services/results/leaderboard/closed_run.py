@@ -1,5 +1,6 @@
 """The result of a closed run for leaderboards and histories: conditions, counts, figures over all tasks."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,7 +10,7 @@ from proctor.values.scoring import benchmark_group
 from services.results.leaderboard.conditions import EvaluationConditions, conditions_of
 from services.results.runs.conditions import IMPORTED_FROM, LIMIT, NONE, EvaluatedRun
 from services.results.statistics.figure import Figure
-from services.results.statistics.metric_names import SCORE
+from services.results.statistics.metric_names import SCORE, less_with_score
 from services.results.summaries.run_summary import GroupSummary, RunSummary
 
 
@@ -35,7 +36,7 @@ class BenchmarkResult:
 
     `failing_tasks`: those of which too large a share failed; what is left of them may be the easy part.
     `is_stopped`: once it was decided between it and another run, so its figures are of a number of samples
-    that hung on what they say. `cost` is None without a price.
+    that hung on what they say. `cost` is None without a price. `less_is_better`: the figures of which it is.
     """
 
     conditions: EvaluationConditions
@@ -49,6 +50,7 @@ class BenchmarkResult:
     is_stopped: bool = False
     cost: float | None = None
     currency: str = ""
+    less_is_better: tuple[str, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -79,6 +81,13 @@ class BenchmarkResult:
         """Complete except for its row limit, so comparable with runs of the same limit."""
         return self.conditions.flaws == (LIMIT,) and not self.failing
 
+    def worth(self, metric: str) -> float:
+        """By which runs are ranked: the figure, or its negative where less is better; undefined is least."""
+        mean = self.mean(metric)
+        if mean is None:
+            return -math.inf
+        return -mean if metric in self.less_is_better else mean
+
     def mean(self, metric: str) -> float | None:
         """None where it has no such figure."""
         figure = self.figures.get(metric)
@@ -107,6 +116,8 @@ def benchmark_result(run: EvaluatedRun, summary: RunSummary) -> BenchmarkResult:
     by_task = {task.task: task.figures for task in summary.tasks}
     benchmark = benchmark_group(summary.groups)
     figures = benchmark_figures(benchmark, by_task) if benchmark else {}
+    mains = [next(iter(each), "") for each in by_task.values()]
+    less = less_with_score(mains, plan.less_is_better) & figures.keys()
     failing = tuple(task.task for task in summary.tasks if task.failed > plan.max_failed_share * task.total)
     return BenchmarkResult(
         conditions_of(run),
@@ -120,6 +131,7 @@ def benchmark_result(run: EvaluatedRun, summary: RunSummary) -> BenchmarkResult:
         summary.decision is not None,
         summary.cost,
         summary.price.currency if summary.price else "",
+        tuple(sorted(less)),
     )
 
 

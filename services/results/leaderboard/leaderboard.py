@@ -136,6 +136,11 @@ class Candidate:
         return self.run.result.figures[self.metric].figure
 
     @property
+    def worth(self) -> float:
+        """By which it is ranked: the figure, or its negative where less is better."""
+        return self.run.result.worth(self.metric)
+
+    @property
     def can_be_ranked(self) -> bool:
         """Whether it is ranked where its conditions are asked for."""
         return not self.run.result.failing and self.figure.mean is not None
@@ -265,12 +270,11 @@ def ranked_candidates(
     for one in sorted(candidates, key=lambda one: _worth(one, is_best=is_best)):
         if one.can_be_ranked and one.conditions.between_models == conditions.between_models:
             by_model[one.run.model] = one
-    return sorted(by_model.values(), key=lambda one: (-(one.figure.mean or 0.0), one.run.model))
+    return sorted(by_model.values(), key=lambda one: (-one.worth, one.run.model))
 
 
 def _worth(one: Candidate, *, is_best: bool) -> tuple[float, datetime, str]:
-    mean = one.figure.mean if is_best else None
-    return (-math.inf if mean is None else mean), one.run.closed_at, one.run.run_id
+    return (one.worth if is_best else -math.inf), one.run.closed_at, one.run.run_id
 
 
 def unranked_candidates(candidates: Iterable[Candidate], ranked: Iterable[Candidate]) -> list[Candidate]:

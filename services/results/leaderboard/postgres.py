@@ -1,7 +1,6 @@
 """Leaderboards, histories and baselines in Postgres."""
 
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -69,13 +68,13 @@ async def add_closed_run(
     if is_again:
         await transaction.execute("mark_uncompared", run_id=run_id)
     await transaction.execute("add_history_entries", run_id=run_id)
-    means = [one.figure.mean for one in result.figures.values()]
     await transaction.execute(
         "add_leaderboard_entries",
         run_id=run_id,
         conditions=[_conditions_key(result, metric) for metric in result.figures],
         metrics=list(result.figures),
-        means=[-math.inf if mean is None else mean for mean in means],
+        # The best one is the largest, also of figures of which less is better.
+        means=[result.worth(metric) for metric in result.figures],
         is_whole=result.is_whole,
     )
 

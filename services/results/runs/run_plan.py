@@ -154,6 +154,12 @@ class RunPlan:
         return [compile_scoring(task.scoring, self.scoring_method, slow_time) for task in self.tasks]
 
     @cached_property
+    def less_is_better(self) -> frozenset[str]:
+        """Names of figures of which less is better."""
+        metrics = (scored for scoring in self.scorings for scored in scoring.scored_metrics)
+        return frozenset(each.key for each in metrics if not each.metric.entry.higher_is_better)
+
+    @cached_property
     def _by_first_sample(self) -> list[int]:
         # Empty tasks own no number and would hide the task that starts at the same number.
         owners = [index for index, task in enumerate(self.tasks) if task.sample_count]

@@ -1,6 +1,6 @@
 """The metric that a word of a user means, and that of the one figure which stands for several tasks."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 from proctor.values.metrics.names import ALIASES, full_name
 from proctor.values.scoring import GroupMetric
@@ -29,6 +29,22 @@ def headline_of(declared: Sequence[GroupMetric], tasks: Iterable[Iterable[str]])
             return found
     mains = {names[0] for names in by_task if names}
     return mains.pop() if len(mains) == 1 else SCORE
+
+
+def scored_tasks(mains: Mapping[str, str], less_is_better: Container[str]) -> Collection[str]:
+    """The tasks whose main metrics make the score: those of which more is better, or all where none is such.
+
+    `mains`: the main metric of each task.
+    """
+    more = [task for task, metric in mains.items() if metric not in less_is_better]
+    return more or list(mains)
+
+
+def less_with_score(mains: Iterable[str], less_is_better: Collection[str]) -> frozenset[str]:
+    """The metrics of which less is better, with the score where it is made of such ones only."""
+    known = list(mains)
+    is_less = bool(known) and all(metric in less_is_better for metric in known)
+    return frozenset([*less_is_better, *([SCORE] if is_less else [])])
 
 
 def metric_named(word: str, metrics: Sequence[str], headline: str) -> str | None:

@@ -1,11 +1,11 @@
 """Figures of a group of tasks, aggregated as lm-evaluation-harness aggregates its groups."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from proctor.values.scoring import GroupMetric, TaskGroup
 from services.results.statistics.figure import Figure, only_finite, with_interval, within_bounds
-from services.results.statistics.metric_names import SCORE, headline_of
+from services.results.statistics.metric_names import SCORE, headline_of, scored_tasks
 from services.results.statistics.stratified_interval import stratified_interval, stratum
 from services.results.summaries.run_summary import GroupSummary
 
@@ -13,7 +13,9 @@ from services.results.summaries.run_summary import GroupSummary
 TaskFigures = Mapping[str, Mapping[str, Figure]]
 
 
-def group_summary(group: TaskGroup, by_task: TaskFigures) -> GroupSummary:
+def group_summary(
+    group: TaskGroup, by_task: TaskFigures, less_is_better: Container[str] = frozenset()
+) -> GroupSummary:
     """The figures of a group over those of its tasks that were part of the run."""
     tasks = tuple(task for task in group.tasks if task in by_task)
     figures = [by_task[task] for task in tasks]
@@ -22,7 +24,8 @@ def group_summary(group: TaskGroup, by_task: TaskFigures) -> GroupSummary:
         for use in group.metrics or _all_metrics(figures)
         for name in _names_of(use.metric, figures)
     }
-    main = [next(iter(one.values()), Figure()) for one in figures]
+    mains = {task: next(iter(by_task[task]), "") for task in tasks}
+    main = [by_task[task].get(mains[task], Figure()) for task in scored_tasks(mains, less_is_better)]
     # A group without scored tasks has no score at all: an undefined one would say that some task was scored.
     if any(figures):
         summed_up[SCORE] = _summed_up(main, is_weighted=False)

@@ -78,7 +78,7 @@ class SummarizeRun:
         answering_seconds = await work.tried(
             "Time of answering", lambda: self._answering_seconds(record, counts.recorded), 0.0
         )
-        groups = tuple(_group_summary(group, by_task, work) for group in plan.groups)
+        groups = tuple(_group_summary(plan, group, by_task, work) for group in plan.groups)
         return RunSummary(
             run_id=plan.run_id,
             epoch=record.epoch,
@@ -174,9 +174,9 @@ class SummarizeRun:
         return coded.figures
 
 
-def _group_summary(group: TaskGroup, by_task: TaskFigures, work: SummaryWork) -> GroupSummary:
+def _group_summary(plan: RunPlan, group: TaskGroup, by_task: TaskFigures, work: SummaryWork) -> GroupSummary:
     try:
-        return group_summary(group, by_task)
+        return group_summary(group, by_task, plan.less_is_better)
     except Exception as error:  # noqa: BLE001  # named in the summary
         work.note(f"Figures of {group.group}", error)
         return GroupSummary(group.group, tuple(task for task in group.tasks if task in by_task), {})

@@ -64,11 +64,18 @@ class ClosedRuns:
         project_id: int = 1,
         metrics: Iterable[str] = ("acc", "score"),
         failing_tasks: tuple[str, ...] = (),
+        less_is_better: tuple[str, ...] = (),
     ) -> ClosedRun:
         closed_at = NOON - timedelta(hours=100 - len(self.rows.closed))
         figures = {metric: benchmark_figure(mean) for metric in metrics}
         result = BenchmarkResult(
-            conditions, figures, answered=300, failed=2, unparsed=30, failing_tasks=failing_tasks
+            conditions,
+            figures,
+            answered=300,
+            failed=2,
+            unparsed=30,
+            failing_tasks=failing_tasks,
+            less_is_better=less_is_better,
         )
         run = ClosedRun(new_id(), BENCHMARK, model, project_id, state, closed_at, result)
         self.rows.closed[run.run_id] = run

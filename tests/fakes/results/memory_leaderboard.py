@@ -219,5 +219,4 @@ def _key(run: ClosedRun) -> tuple[datetime, str]:
 
 
 def _worth(run: ClosedRun, metric: str) -> tuple[float, tuple[datetime, str]]:
-    mean = run.result.figures[metric].figure.mean
-    return float("-inf") if mean is None else mean, _key(run)
+    return run.result.worth(metric), _key(run)

@@ -94,14 +94,17 @@ def t_quantile(degrees_of_freedom: float, share: float) -> float:
     return float(ndtri(share) if math.isinf(degrees_of_freedom) else stdtrit(degrees_of_freedom, share))
 
 
-def verdict_of(estimate: DifferenceEstimate, adjusted_p_value: float | None) -> Verdict:
+def verdict_of(
+    estimate: DifferenceEstimate, adjusted_p_value: float | None, *, less_is_better: bool = False
+) -> Verdict:
     """The verdict of an estimate after its p-value was corrected."""
     if adjusted_p_value is None or estimate.difference is None:
         return Verdict.UNDEFINED
     # A difference of 0 names no better run, whatever its p-value.
     if adjusted_p_value > LEVEL or estimate.difference == 0.0:
         return Verdict.NOT_SHOWN
-    return Verdict.FIRST_BETTER if estimate.difference > 0.0 else Verdict.SECOND_BETTER
+    is_first = (estimate.difference > 0.0) != less_is_better
+    return Verdict.FIRST_BETTER if is_first else Verdict.SECOND_BETTER
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

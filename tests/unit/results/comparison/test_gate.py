@@ -58,6 +58,12 @@ def test_many_like_answers_pass_many_lost_ones_fail_and_few_decide_nothing() -> 
     assert more[0].pairs_needed is None
 
 
+def test_no_drop_is_decided_where_less_is_better() -> None:
+    [one] = gated(difference(judged(0, 400, 4_000), less_is_better=True))
+    assert one.decision.verdict is INCONCLUSIVE
+    assert one.reason == "of acc less is better, and the margin is a drop that is accepted"
+
+
 @pytest.mark.parametrize("counts", [(20, 20, 20_000), (0, 400, 4_000), (3, 4, 100), (10, 60, 3_000)])
 def test_the_corrected_limits_stand_beside_the_margin_as_the_verdict_says(
     counts: tuple[int, int, int],

@@ -59,6 +59,19 @@ def test_a_pair_that_was_not_compared_is_neither_distinguished_nor_tied() -> Non
     assert ties(3, {(0, 1): 0.02}, ()) == [[1], [0], []]
 
 
+async def test_where_less_is_better_the_least_is_first_and_the_best() -> None:
+    runs = ClosedRuns()
+    for model, mean in (("openai/a", 12.0), ("openai/b", 9.0), ("openai/a", 15.0)):
+        runs.add(model, mean, less_is_better=("acc", "score"))
+    found = await runs.rank_models.rank(QUERY)
+    assert [(entry.model, entry.figure.figure.mean) for entry in found.entries] == [
+        ("openai/b", 9.0),
+        ("openai/a", 15.0),
+    ]
+    best = await runs.rank_models.rank(replace(QUERY, is_best=True))
+    assert [entry.figure.figure.mean for entry in best.entries] == [9.0, 12.0]
+
+
 def test_pairs_with_a_leader_are_compared_first() -> None:
     assert uncompared([1, 1, 3, 3], {(0, 1): 0.5}) == [(2, 3), (1, 2), (0, 2), (1, 3), (0, 3)]
     assert uncompared([1, 2], {(0, 1): None}) == []

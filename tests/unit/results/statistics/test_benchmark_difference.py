@@ -133,6 +133,8 @@ def test_a_verdict_needs_a_corrected_p_value(
     difference: float, adjusted: float | None, verdict: Verdict
 ) -> None:
     assert verdict_of(DifferenceEstimate(difference=difference), adjusted) is verdict
+    turned = DifferenceEstimate(difference=-difference)
+    assert verdict_of(turned, adjusted, less_is_better=True) is verdict
 
 
 @first_cases(1, "repetitions", (300, 2000))

@@ -51,6 +51,13 @@ def test_the_score_is_the_plain_mean_of_what_each_task_names_first() -> None:
     assert figures["acc"].n == 100
 
 
+def test_a_metric_of_which_less_is_better_is_part_of_the_score_only_where_all_are_such() -> None:
+    by_task = {"t0": {"acc": LARGE}, "t1": {"perplexity": SMALL}}
+    group = TaskGroup("suite", ("t0", "t1"))
+    assert group_summary(group, by_task, {"perplexity"}).figures[SCORE] == LARGE
+    assert group_summary(group, by_task, {"perplexity", "acc"}).figures[SCORE].mean == pytest.approx(0.7)
+
+
 def test_every_filter_of_a_metric_is_summed_up_by_itself() -> None:
     by_task = {"t0": {"exact_match,strict": LARGE, "exact_match,flexible": SMALL, "exact": LARGE}}
     group = TaskGroup("suite", ("t0",), (GroupMetric("exact_match"),))
