@@ -160,6 +160,7 @@ def suite_rows() -> Rows:
         **dict.fromkeys(("description", "metadata"), "empty"),
         "aggregate_metric_list": "every metric, by size",
         "doc_to_choice_text": "the choice",
+        "doc_to_counted_text": "the target",
         "target_delimiter": in_words[DEFAULT_DELIMITER],
         "fewshot_delimiter": in_words[DEFAULT_FEWSHOT_DELIMITER],
         "num_fewshot": f"{fewshot.num_fewshot}",

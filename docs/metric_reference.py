@@ -45,9 +45,9 @@ def _metric_row(metric: Metric) -> Row:
 
 
 def _place(metric: Metric) -> str:
-    if metric.may_be_headline:
-        return ""
-    return "; main only where alone" if metric.higher_is_better else "; never the main one"
+    if not metric.higher_is_better:
+        return "; main only where of no other more is better"
+    return "" if metric.may_be_headline else "; main only where alone"
 
 
 def options_table() -> Table:

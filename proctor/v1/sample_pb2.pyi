@@ -59,6 +59,10 @@ class _OutputTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OutputType
     """One of the given choices."""
     OUTPUT_TYPE_GENERATE_UNTIL: _OutputType.ValueType  # 2
     """Free text up to a stop sequence."""
+    OUTPUT_TYPE_LOGLIKELIHOOD: _OutputType.ValueType  # 3
+    """The log-probability of the one choice after the prompt."""
+    OUTPUT_TYPE_LOGLIKELIHOOD_ROLLING: _OutputType.ValueType  # 4
+    """The log-probability of the one choice, a whole text after an empty prompt, in windows of the model's context."""
 
 class OutputType(_OutputType, metaclass=_OutputTypeEnumTypeWrapper):
     """Output type of a task."""
@@ -69,6 +73,10 @@ OUTPUT_TYPE_MULTIPLE_CHOICE: OutputType.ValueType  # 1
 """One of the given choices."""
 OUTPUT_TYPE_GENERATE_UNTIL: OutputType.ValueType  # 2
 """Free text up to a stop sequence."""
+OUTPUT_TYPE_LOGLIKELIHOOD: OutputType.ValueType  # 3
+"""The log-probability of the one choice after the prompt."""
+OUTPUT_TYPE_LOGLIKELIHOOD_ROLLING: OutputType.ValueType  # 4
+"""The log-probability of the one choice, a whole text after an empty prompt, in windows of the model's context."""
 Global___OutputType: _TypeAlias = OutputType  # noqa: Y015
 
 @_typing.final
@@ -233,6 +241,7 @@ class Sample(_message.Message):
     PARAMS_JSON_FIELD_NUMBER: _builtins.int
     CODE_CHECK_FIELD_NUMBER: _builtins.int
     ROLLOUT_SPEC_FIELD_NUMBER: _builtins.int
+    CHOICE_ENDING_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     """0-based position in the sample set."""
     doc_id: _builtins.int
@@ -251,6 +260,10 @@ class Sample(_message.Message):
     """
     rollout_spec: _builtins.bytes
     """A serialized RolloutSpec where an agent works on the sample; empty otherwise. Part of the digest."""
+    choice_ending: _builtins.str
+    """The end that all choices have where only its log-probability counts and the rest of each choice is context, as the rest of a
+    sentence after its blank; empty otherwise. Part of the digest.
+    """
     @_builtins.property
     def prompt(self) -> Global___Prompt:
         """What the model is asked."""
@@ -282,10 +295,11 @@ class Sample(_message.Message):
         params_json: _builtins.str = ...,
         code_check: Global___CodeCheck | None = ...,
         rollout_spec: _builtins.bytes = ...,
+        choice_ending: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["code_check", b"code_check", "prompt", b"prompt", "target", b"target"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "cluster", b"cluster", "code_check", b"code_check", "digest", b"digest", "doc_id", b"doc_id", "doc_json", b"doc_json", "params_json", b"params_json", "position", b"position", "prompt", b"prompt", "rollout_spec", b"rollout_spec", "row_id", b"row_id", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choice_ending", b"choice_ending", "choices", b"choices", "cluster", b"cluster", "code_check", b"code_check", "digest", b"digest", "doc_id", b"doc_id", "doc_json", b"doc_json", "params_json", b"params_json", "position", b"position", "prompt", b"prompt", "rollout_spec", b"rollout_spec", "row_id", b"row_id", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

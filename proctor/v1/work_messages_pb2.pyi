@@ -36,6 +36,7 @@ class WorkSample(_message.Message):
     PARAMS_JSON_FIELD_NUMBER: _builtins.int
     CODE_CHECK_FIELD_NUMBER: _builtins.int
     ROLLOUT_SPEC_FIELD_NUMBER: _builtins.int
+    CHOICE_ENDING_FIELD_NUMBER: _builtins.int
     sample: _builtins.int
     """Number of the sample in the run."""
     params_json: _builtins.str
@@ -44,6 +45,8 @@ class WorkSample(_message.Message):
     """
     rollout_spec: _builtins.bytes
     """A serialized RolloutSpec where an agent works on the sample; empty otherwise."""
+    choice_ending: _builtins.str
+    """The end that all choices have where only its log-probability counts; empty otherwise."""
     @_builtins.property
     def prompt(self) -> _sample_pb2.Prompt:
         """What the model is asked."""
@@ -65,10 +68,11 @@ class WorkSample(_message.Message):
         params_json: _builtins.str = ...,
         code_check: _sample_pb2.CodeCheck | None = ...,
         rollout_spec: _builtins.bytes = ...,
+        choice_ending: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["code_check", b"code_check", "prompt", b"prompt"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "code_check", b"code_check", "params_json", b"params_json", "prompt", b"prompt", "rollout_spec", b"rollout_spec", "sample", b"sample"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choice_ending", b"choice_ending", "choices", b"choices", "code_check", b"code_check", "params_json", b"params_json", "prompt", b"prompt", "rollout_spec", b"rollout_spec", "sample", b"sample"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -66,10 +66,11 @@ class Target:
 class Sample:
     """One row of a task, rendered. Positions and rows count from 0; `digest` is a SHA-256 of 32 bytes.
 
-    `choices` are continuations, delimiter included. Samples of one passage share a `cluster`. `doc_json` is
-    the row itself, no part of the digest. `row_id` and `params_json` (the row's own parameters, a JSON
-    object as text) are set for rows of a data set, `code_check` where the answer is executed,
-    `rollout_spec`, a serialized message, where an agent works on it.
+    `choices` are continuations, delimiter included. `choice_ending` is the end that all of them have where
+    only its log-probability counts, and the rest of each choice is context; "" otherwise. Samples of one
+    passage share a `cluster`. `doc_json` is the row itself, no part of the digest. `row_id` and `params_json`
+    (the row's own parameters, a JSON object as text) are set for rows of a data set, `code_check` where the
+    answer is executed, `rollout_spec`, a serialized message, where an agent works on it.
     """
 
     position: int
@@ -84,3 +85,4 @@ class Sample:
     params_json: str = ""
     code_check: CodeCheck | None = None
     rollout_spec: bytes = b""
+    choice_ending: str = ""

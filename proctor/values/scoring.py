@@ -18,10 +18,20 @@ CODED_FILTER = "custom"
 
 
 class OutputType(ContractEnum):
-    """The form of an answer: one of the given choices, or free text up to a stop."""
+    """The form of an answer: one of the given choices, free text up to a stop, or how likely a given text is.
+
+    That text follows a prompt, or is a whole document (`loglikelihood_rolling`).
+    """
 
     MULTIPLE_CHOICE = "multiple_choice", 1
     GENERATE_UNTIL = "generate_until", 2
+    LOGLIKELIHOOD = "loglikelihood", 3
+    LOGLIKELIHOOD_ROLLING = "loglikelihood_rolling", 4
+
+    @property
+    def is_of_given_text(self) -> bool:
+        """Only log-probabilities answer it: no model says them in words."""
+        return self in (OutputType.LOGLIKELIHOOD, OutputType.LOGLIKELIHOOD_ROLLING)
 
 
 class ScoringMethod(ContractEnum):

@@ -327,6 +327,7 @@ CREATE TABLE samples (
     right_choices integer[] DEFAULT '{}'::integer[] NOT NULL,
     wrong_texts text[] DEFAULT '{}'::text[] NOT NULL,
     choice_texts text[] DEFAULT '{}'::text[] NOT NULL,
+    choice_ending text DEFAULT ''::text NOT NULL,
     doc_json text DEFAULT ''::text NOT NULL,
     row_id text DEFAULT ''::text NOT NULL,
     params_json text DEFAULT ''::text NOT NULL,

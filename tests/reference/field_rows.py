@@ -300,7 +300,20 @@ def _boolq(draw: Random, number: int) -> Row:
     return {"passage": f"{_words(draw, 6)}.", "question": _words(draw), "label": number % 2, "idx": number}
 
 
+def _lambada(draw: Random, number: int) -> Row:
+    return {"text": f"{_words(draw, 6)} {number % 3 * 'Ü'}door"}
+
+
+def _page(draw: Random, number: int) -> Row:
+    parts = f" = Title {number} = \n\n {_words(draw, 6)} @-@ ( {_words(draw, 2)} ) , 1 @,@ 000 's ;"
+    return {"page": f'{parts} " {_words(draw, 2)} " ° 1 @.@ 5 . \n = = Part = = \n', "text": parts}
+
+
 MAKERS: dict[str, MakeRow] = {
+    "EleutherAI/lambada_openai": _lambada,
+    "cimec/lambada": _lambada,
+    "EleutherAI/wikitext_document_level": _page,
+    "NeelNanda/pile-10k": _page,
     "Idavidrein/gpqa": _gpqa,
     "wis-k/instruction-following-eval": _ifeval,
     "google/IFEval": _ifeval,

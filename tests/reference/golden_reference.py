@@ -91,8 +91,16 @@ def hash_logprob(context: str, continuation: str) -> float:
 
 def hash_answer(sample: RenderedSample) -> Answer:
     """What that model answers to a sample of choices."""
-    hashes = [_hash(sample.prompt.as_text, choice) for choice in sample.choices]
+    hashes = [_hash(context, continuation) for context, continuation in continuations_of(sample)]
     return Answer(choices=tuple(ChoiceScore(-one / 100.0, one < 100) for one in hashes))
+
+
+def continuations_of(sample: RenderedSample) -> list[tuple[str, str]]:
+    """Context and continuation of each request, as lm-evaluation-harness makes them."""
+    prompt, ending = sample.prompt.as_text, sample.choice_ending
+    if ending:
+        return [(prompt + choice.removesuffix(ending), ending) for choice in sample.choices]
+    return [(prompt, choice) for choice in sample.choices]
 
 
 def _hash(context: str, continuation: str) -> int:

@@ -26,8 +26,8 @@ _NO_NUMBER = "it names no number, or more than one"
 _OF_CHOICES = (
     Metric(
         "acc",
-        _CHOICE,
-        "The chosen one is right, or one of the right ones.",
+        (MetricInput.CHOICE, MetricInput.TARGET_LOGPROB),
+        "The chosen one is right, or one of the right ones. Of one text, greedy decoding would give it.",
         ScoreKind.JUDGED,
         alias="accuracy",
     ),
@@ -205,10 +205,51 @@ _OF_ALL_TEXTS = (
         ScoreKind.COUNTS,
         Unit.NUMBER,
         aggregation="ter",
-        may_be_headline=False,
         higher_is_better=False,
         unparsed=_EMPTY,
         source="sacrebleu",
+    ),
+)
+_OF_GIVEN_TEXTS = (
+    Metric(
+        "perplexity",
+        (MetricInput.TARGET_LOGPROB,),
+        "exp of the mean negative log-probability of the targets. Less is better.",
+        ScoreKind.COUNTS,
+        Unit.NUMBER,
+        aggregation="perplexity",
+        higher_is_better=False,
+        source=_HARNESS,
+    ),
+    Metric(
+        "word_perplexity",
+        (MetricInput.TEXT_LOGPROB,),
+        "exp of the negative log-probability of all texts per word. Less is better.",
+        ScoreKind.COUNTS,
+        Unit.NUMBER,
+        aggregation="weighted_perplexity",
+        higher_is_better=False,
+        source=_HARNESS,
+    ),
+    Metric(
+        "byte_perplexity",
+        (MetricInput.TEXT_LOGPROB,),
+        "exp of the negative log-probability of all texts per byte of UTF-8. Less is better.",
+        ScoreKind.COUNTS,
+        Unit.NUMBER,
+        aggregation="weighted_perplexity",
+        higher_is_better=False,
+        source=_HARNESS,
+    ),
+    Metric(
+        "bits_per_byte",
+        (MetricInput.TEXT_LOGPROB,),
+        "The negative log-probability of all texts in bits per byte of UTF-8. Less is better.",
+        ScoreKind.COUNTS,
+        Unit.NUMBER,
+        aggregation="bits_per_byte",
+        higher_is_better=False,
+        source=_HARNESS,
     ),
 )
 _EXECUTED = (
@@ -275,6 +316,7 @@ METRICS: Mapping[str, Metric] = {
         *_OF_CHOICES,
         *_OF_TEXTS,
         *_OF_ALL_TEXTS,
+        *_OF_GIVEN_TEXTS,
         *_EXECUTED,
         *_overlaps("bleu", "BLEU", "sacrebleu"),
         *_overlaps("rouge1", "ROUGE-1", "rouge-score"),
@@ -282,3 +324,6 @@ METRICS: Mapping[str, Metric] = {
         *_overlaps("rougeL", "ROUGE-L", "rouge-score", alias="rouge"),
     )
 }
+
+# How code of a task may have the values summed up that it makes of log-probabilities.
+LIKELIHOOD_AGGREGATIONS = frozenset(metric.aggregation for metric in _OF_GIVEN_TEXTS)

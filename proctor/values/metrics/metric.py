@@ -13,6 +13,8 @@ class MetricInput(Enum):
     CHOICE = OutputType.MULTIPLE_CHOICE, "", "choice"
     LOGPROBS = OutputType.MULTIPLE_CHOICE, "", "log-probabilities of choices"
     CHOICE_TEXT = OutputType.MULTIPLE_CHOICE, "doc_to_answers", "choice, as a text"
+    TARGET_LOGPROB = OutputType.LOGLIKELIHOOD, "", "log-probability of the target"
+    TEXT_LOGPROB = OutputType.LOGLIKELIHOOD_ROLLING, "", "log-probability of a text"
     TEXT = OutputType.GENERATE_UNTIL, "", "text"
     RIGHT_AND_WRONG_TEXT = OutputType.GENERATE_UNTIL, "doc_to_wrong_target", "text, with wrong texts"
     CODE = OutputType.GENERATE_UNTIL, "code", "result of code"
@@ -80,8 +82,8 @@ class Metric:
     """`alias`: a name that users may write for it where no metric of a task is called so.
 
     `aggregation` is lm-evaluation-harness's name of how scores become a figure. Where less is better
-    (`higher_is_better` is false) it is never the main one of several.
-    `may_be_headline`: its figure may stand for a task. `unparsed`: when an answer counts as unparsed.
+    (`higher_is_better` is false) it is the main one only where of no other more is. `may_be_headline`: its
+    figure may stand for a task. `unparsed`: when an answer counts as unparsed.
     """
 
     name: str

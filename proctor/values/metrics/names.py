@@ -48,7 +48,8 @@ def ready_metrics(output_type: OutputType) -> Sequence[Metric]:
 
 def _may_be_headline(use: MetricUse) -> bool:
     """What Python code of a task scores is no metric of the catalogue."""
-    return not use.less_is_better and (use.name not in METRICS or METRICS[use.name].may_be_headline)
+    known = METRICS.get(use.name)
+    return not use.less_is_better and (known is None or (known.may_be_headline and known.higher_is_better))
 
 
 def headline_first(uses: Sequence[MetricUse]) -> tuple[MetricUse, ...]:

@@ -337,7 +337,7 @@ ORDER BY o.sample, o.rollout;
 -- name: export_outcomes: Return the outcomes of a task that count in the present epoch, beside their samples, up to some bytes
 SELECT
     o.outcome, s.position, s.doc_id, s.digest, s.prompt_text, s.prompt_messages, s.choices, s.target_choice, s.target_texts,
-    s.right_choices, s.wrong_texts, s.choice_texts, s.cluster, s.row_id, s.params_json,
+    s.right_choices, s.wrong_texts, s.choice_texts, s.choice_ending, s.cluster, s.row_id, s.params_json,
     CASE WHEN :has_docs THEN s.doc_json ELSE '' END AS doc_json
 FROM (
     SELECT

@@ -93,9 +93,15 @@ def _shared_fields(listed: ListedOutcome) -> Mapping[str, object]:
 
 def _arguments(prompt: str, listed: ListedOutcome) -> Mapping[str, Mapping[str, object]]:
     """One request per continuation, or one to be continued up to a stop."""
-    second: Sequence[object] = listed.sample.target.choices or (_generation(listed.task.provenance),)
+    target = listed.sample.target
+    ending = target.choice_ending
+    pairs: list[tuple[str, object]] = [
+        (prompt + choice.removesuffix(ending), ending) if ending else (prompt, choice)
+        for choice in target.choices
+    ]
+    pairs = pairs or [(prompt, _generation(listed.task.provenance))]
     return {
-        f"gen_args_{index}": {"arg_0": prompt, "arg_1": argument} for index, argument in enumerate(second)
+        f"gen_args_{index}": {"arg_0": first, "arg_1": second} for index, (first, second) in enumerate(pairs)
     }
 
 

@@ -48,6 +48,8 @@ CREATE TABLE samples (
     right_choices integer[] NOT NULL DEFAULT '{}',
     wrong_texts text[] NOT NULL DEFAULT '{}',
     choice_texts text[] NOT NULL DEFAULT '{}',
+    -- The end of every choice where only its log-probability counts; empty for none.
+    choice_ending text NOT NULL DEFAULT '',
     -- The row of the source: text and not jsonb, since it is only ever handed on.
     doc_json text NOT NULL DEFAULT '',
     -- Empty for a row of a suite.

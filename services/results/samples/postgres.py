@@ -151,6 +151,7 @@ def _row(sample_set_id: str, sample: StoredSample) -> dict[str, object]:
         "right_choices": target.right_choices,
         "wrong_texts": target.wrong_texts,
         "choice_texts": target.choice_texts,
+        "choice_ending": target.choice_ending,
         "cluster": sample.cluster,
         "doc_json": sample.doc_json,
         "row_id": sample.row_id,
@@ -191,6 +192,7 @@ def _target(row: asyncpg.Record) -> ScoringTarget:
         tuple(row["right_choices"]),
         tuple(row["wrong_texts"]),
         tuple(row["choice_texts"]),
+        row["choice_ending"],
     )
 
 
@@ -219,6 +221,7 @@ def _message_from_row(row: asyncpg.Record) -> sample_pb2.Sample:
         row_id=row["row_id"],
         params_json=row["params_json"],
         rollout_spec=row["rollout_spec"],
+        choice_ending=row["choice_ending"],
     )
     if row["code_check"]:
         sample.code_check.ParseFromString(row["code_check"])

@@ -39,4 +39,5 @@ def _target(message: sample_pb2.Sample) -> ScoringTarget:
         tuple(target.right_choices),
         tuple(target.wrong_texts),
         tuple(target.choice_texts),
+        message.choice_ending,
     )

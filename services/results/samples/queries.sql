@@ -75,7 +75,7 @@ DELETE FROM deleted_sample_sets WHERE sample_set_id = :sample_set_id;
 -- name: list_samples: Return samples of a committed set by position
 SELECT
     s.position, s.doc_id, s.digest, s.prompt_text, s.prompt_messages, s.choices, s.target_choice,
-    s.target_texts, s.right_choices, s.wrong_texts, s.choice_texts, s.cluster, s.row_id, s.params_json
+    s.target_texts, s.right_choices, s.wrong_texts, s.choice_texts, s.choice_ending, s.cluster, s.row_id, s.params_json
 FROM samples AS s
 WHERE s.sample_set_id = :sample_set_id
     AND s.position = ANY (:positions)
@@ -84,7 +84,7 @@ WHERE s.sample_set_id = :sample_set_id
 -- name: list_sample_messages: Return samples of a committed set by position, as they are sent to a worker
 SELECT
     s.position, s.doc_id, s.prompt_text, s.prompt_messages, s.choices, s.cluster, s.row_id, s.params_json, s.code_check,
-    s.rollout_spec
+    s.rollout_spec, s.choice_ending
 FROM samples AS s
 WHERE s.sample_set_id = :sample_set_id
     AND s.position = ANY (:positions)
@@ -103,7 +103,7 @@ FROM samples
 WHERE sample_set_id = :sample_set_id AND position = ANY (:positions);
 
 -- name: list_targets: Return the targets of samples
-SELECT position, choices, target_choice, target_texts, right_choices, wrong_texts, choice_texts
+SELECT position, choices, target_choice, target_texts, right_choices, wrong_texts, choice_texts, choice_ending
 FROM samples
 WHERE sample_set_id = :sample_set_id AND position = ANY (:positions);
 

@@ -39,9 +39,9 @@ class SampleSet:
 
 def target_as_text(target: ScoringTarget, target_delimiter: str) -> str:
     """The target for a person or a table."""
-    if target.choice is not None and 0 <= target.choice < len(target.choices):
-        return target.choices[target.choice].removeprefix(target_delimiter)
+    texts = target.texts_of_choices(target_delimiter)
+    if target.choice is not None and 0 <= target.choice < len(texts):
+        return texts[target.choice]
     if target.right_choices:
-        right = [target.choices[choice] for choice in target.right_choices if choice < len(target.choices)]
-        return " | ".join(text.removeprefix(target_delimiter) for text in right)
+        return " | ".join(texts[choice] for choice in target.right_choices if choice < len(texts))
     return " | ".join(target.texts)

@@ -25,10 +25,10 @@ class ChosenChoice:
         return self._is_right(self.label)
 
     def accuracy_per_character(self) -> float:
-        return self._accuracy_per_length([len(text) for text in self.texts])
+        return self._accuracy_per_length([len(text) for text in self._own_texts])
 
     def accuracy_per_byte(self) -> float:
-        return self._accuracy_per_length([len(text.encode()) for text in self.texts])
+        return self._accuracy_per_length([len(text.encode()) for text in self._own_texts])
 
     def greedy_match(self) -> float:
         """Greedy decoding would have given a right choice."""
@@ -53,6 +53,12 @@ class ChosenChoice:
 
     def squad_f1(self) -> float:
         return self._best_against_texts(squad_f1)
+
+    @property
+    def _own_texts(self) -> Sequence[str]:
+        """Without the ending that all choices share, as lm-evaluation-harness counts their characters."""
+        ending = self.target.choice_ending
+        return [text.removesuffix(ending) for text in self.texts] if ending else self.texts
 
     def _is_right(self, label: int) -> float:
         # Either is set, as `ScoringTarget` says.

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from proctor.values.metrics.catalogue import METRICS
+from proctor.values.metrics.catalogue import LIKELIHOOD_AGGREGATIONS, METRICS
 from proctor.values.metrics.metric import Metric, MetricInput, ScoreKind
 from proctor.values.scoring import CODED_FILTER, MetricUse, OutputType, ScoringMethod, TaskScoring
 from services.results.scoring.answer_filters import (
@@ -128,7 +128,7 @@ class CompiledScoring:
 
     @property
     def is_loglikelihood(self) -> bool:
-        return self.output_type is OutputType.MULTIPLE_CHOICE and not self.is_generated
+        return self.output_type is not OutputType.GENERATE_UNTIL and not self.is_generated
 
     @cached_property
     def is_quick(self) -> bool:
@@ -333,9 +333,7 @@ def _logged_metric(use: MetricUse, scoring: TaskScoring, slow_time: SlowTime) ->
     # A log has no counts of its answers.
     if known and known.kind is not ScoreKind.COUNTS and use.aggregation != MEAN:
         return read_metric(use.name, use.options_json, slow_time)
-    is_choice = scoring.output_type is OutputType.MULTIPLE_CHOICE
-    needed = MetricInput.LOGPROBS if is_choice else MetricInput.TEXT
-    return CompiledMetric(use.name, logged=Metric(use.name, (needed,), "As the log has it."))
+    return CompiledMetric(use.name, logged=Metric(use.name, (_needed_by(scoring),), "As the log has it."))
 
 
 def _compiled_metric(use: MetricUse, scoring: TaskScoring, slow_time: SlowTime) -> CompiledMetric:
@@ -346,12 +344,13 @@ def _compiled_metric(use: MetricUse, scoring: TaskScoring, slow_time: SlowTime) 
         is_known = False
     if not (scoring.process_results or use.function or (use.aggregation and not is_known)):
         return replace(read_metric(use.name, use.options_json, slow_time), aggregation=use.aggregation)
-    is_choice = scoring.output_type is OutputType.MULTIPLE_CHOICE
-    needed = MetricInput.LOGPROBS if is_choice else MetricInput.TEXT
+    is_counted = use.aggregation in LIKELIHOOD_AGGREGATIONS
     entry = Metric(
         use.name,
-        (needed,),
+        (_needed_by(scoring),),
         "What Python code of the task makes of an answer.",
+        ScoreKind.COUNTS if is_counted else ScoreKind.GRADED,
+        aggregation=use.aggregation if is_counted else "mean",
         higher_is_better=not use.less_is_better,
     )
     return CompiledMetric(
@@ -359,5 +358,10 @@ def _compiled_metric(use: MetricUse, scoring: TaskScoring, slow_time: SlowTime) 
         coded=entry,
         function=use.function,
         options=json.loads(use.options_json or "{}"),
-        aggregation=use.aggregation,
+        aggregation="" if is_counted else use.aggregation,
     )
+
+
+def _needed_by(scoring: TaskScoring) -> MetricInput:
+    """What code of the task, or another tool, scores."""
+    return MetricInput.TEXT if scoring.output_type is OutputType.GENERATE_UNTIL else MetricInput.LOGPROBS

@@ -1,8 +1,10 @@
-"""BLEU, chrF and TER of all answers: sacrebleu makes counts of each, and a figure of their sums.
+"""Figures of what answers count together: sacrebleu's BLEU, chrF and TER, and perplexities of given texts.
 
 The settings are those of lm-evaluation-harness, which are the defaults of sacrebleu.
 """
 
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ Counts = Sequence[float]
 # TER tries up to 1,000 shifts of words, each in a time that grows with the words: some 35 µs for each word,
 # and more where both texts are long.
 _MAX_SHIFTS, _MAX_SHIFTED_WORDS, _LONG = 1000, 40_000, 100
+_SPACES = re.compile(r"\s+")
 
 
 def counts_of(name: str, answer: str, texts: Sequence[str]) -> Counts:
@@ -37,7 +40,7 @@ def _bound_shifts(words: int) -> None:
     lib_ter._MAX_SHIFT_CANDIDATES = min(_MAX_SHIFTS, 1 + int(tries))  # noqa: SLF001  # it has no option
 
 
-def figure_of_counts(name: str, total: Sequence[float]) -> float:
+def corpus_figure(name: str, total: Sequence[float]) -> float:
     """`total`: sums of the counts of the answers."""
     whole = [int(count) if count.is_integer() else count for count in map(float, total)]
     return float(corpus_metric(name)._aggregate_and_compute([whole]).score)  # noqa: SLF001  # as above
@@ -71,4 +74,39 @@ CORPUS_METRICS: Mapping[str, Callable[[], "Metric"]] = {
     "chrf": _chrf,
     "chrf++": lambda: _chrf(word_order=2),
     "ter": _ter,
+}
+
+
+def _words(text: str) -> int:
+    """The parts between white space, empty ones at the ends too, as lm-evaluation-harness counts them."""
+    return len(_SPACES.split(text))
+
+
+# By metric, what the log-probability is divided by.
+LENGTHS: Mapping[str, Callable[[str], int]] = {
+    "perplexity": lambda _: 1,
+    "word_perplexity": _words,
+    "byte_perplexity": lambda text: len(text.encode()),
+    "bits_per_byte": lambda text: len(text.encode()),
+}
+
+
+def _perplexity(total: Counts) -> float:
+    logprob, length = total
+    try:
+        return math.exp(-logprob / length)
+    except (OverflowError, ZeroDivisionError):
+        return math.inf
+
+
+def _bits(total: Counts) -> float:
+    logprob, length = total
+    return -logprob / length / math.log(2) if length else math.inf
+
+
+# By aggregation, of the sums of log-probabilities and lengths.
+GIVEN_TEXT_FIGURES: Mapping[str, Callable[[Counts], float]] = {
+    "perplexity": _perplexity,
+    "weighted_perplexity": _perplexity,
+    "bits_per_byte": _bits,
 }

@@ -27,7 +27,8 @@ class ScoringTarget:
 
     Either `choice` or, where several are right, `right_choices`. Metrics compare an answer with `texts`, and
     some with `wrong_texts` too. `choice_texts` are the texts of the choices: an answer may name a choice by
-    them, and metrics compare the text of the chosen one with `texts`.
+    them, and metrics compare the text of the chosen one with `texts`. `choice_ending`: the end of every
+    choice where only its log-probability counts.
     """
 
     choices: tuple[str, ...] = ()
@@ -36,6 +37,13 @@ class ScoringTarget:
     right_choices: tuple[int, ...] = ()
     wrong_texts: tuple[str, ...] = ()
     choice_texts: tuple[str, ...] = ()
+    choice_ending: str = ""
+
+    def texts_of_choices(self, delimiter: str) -> tuple[str, ...]:
+        """The choices without the delimiter before each, which those with a context of their own lack."""
+        if self.choice_ending:
+            return self.choices
+        return tuple([choice.removeprefix(delimiter) for choice in self.choices])
 
 
 @dataclass(frozen=True, slots=True)

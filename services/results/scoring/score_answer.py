@@ -1,5 +1,6 @@
 """Scores answers, as lm-evaluation-harness scores them. Failures never come here."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -23,6 +24,7 @@ from services.results.scoring.choice_metrics import (
 )
 from services.results.scoring.choices.reading import named_choice
 from services.results.scoring.compiled_scoring import CompiledMetric, CompiledScoring
+from services.results.scoring.corpus_metrics import LENGTHS
 from services.results.scoring.ports import AnswerScorer, AnswerToScore, Scored, UncompiledScoring
 from services.results.scoring.score import (
     UNREAD,
@@ -158,10 +160,12 @@ def score_answer(
         answer = without_reasoning(answer)
     if scoring.output_type is OutputType.GENERATE_UNTIL:
         return score_text(scoring, target, answer, filtered)
+    if scoring.output_type.is_of_given_text:
+        return _score_given_text(scoring, target, answer)
     needs_target = len(scoring.coded_metrics) < len(scoring.metrics)
     if needs_target and target.choice is None and not target.right_choices:
         raise ScoringImpossible("the sample has no right choice")
-    texts = tuple([choice.removeprefix(scoring.target_delimiter) for choice in target.choices])
+    texts = target.texts_of_choices(scoring.target_delimiter)
     if scoring.is_generated:
         return score_generated_choice(scoring, target, texts, answer, filtered)
     return _score_by_loglikelihood(scoring, target, texts, answer)
@@ -212,3 +216,26 @@ def _score_by_loglikelihood(
             raise ScoringImpossible(f"no metric {metric.name!r} for multiple choice")
         scores[metric.name] = LOGLIKELIHOOD_METRICS[metric.name](choice)
     return Score(prediction=texts[chosen], scores=scores)
+
+
+def _score_given_text(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) -> Score:
+    """Raises ScoringImpossible where there is no log-probability, or that of an impossible text."""
+    if len(answer.choices) != 1 or len(target.choices) != 1:
+        raise ScoringImpossible(f"{len(answer.choices)} log-probabilities for one text")
+    [one], [text] = answer.choices, target.choices
+    # Of a text that was rewritten for the model, the words and bytes of the original one may count.
+    [counted] = target.texts or (text,)
+    if not math.isfinite(one.logprob):
+        raise ScoringImpossible("a log-probability is not a finite number")
+    scores: dict[str, float] = {}
+    counts: dict[str, Sequence[float]] = {}
+    for metric in scoring.metrics:
+        if metric.coded:
+            continue
+        if metric.name == "acc":
+            scores["acc"] = float(one.is_greedy)
+        elif metric.name in LENGTHS:
+            counts[metric.name] = [one.logprob, LENGTHS[metric.name](counted)]
+        else:
+            raise ScoringImpossible(f"no metric {metric.name!r} for a given text")
+    return Score(prediction=text, scores=scores, values=counts)

@@ -138,6 +138,7 @@ class NatsShardStream:
                 choices=sample.choices,
                 params_json=sample.params_json,
                 rollout_spec=sample.rollout_spec,
+                choice_ending=sample.choice_ending,
             )
             if sample.HasField("code_check"):
                 work.code_check.CopyFrom(sample.code_check)
@@ -195,8 +196,8 @@ def _messages(run: Run, shards: Sequence[FilledShard]) -> Iterator[tuple[str, by
 
 def _task_message(run: Run, task: PlannedTask, now: datetime) -> work_messages_pb2.WorkShard:
     """The fields that all shards of a task have in common."""
-    is_choice = task.output_type is OutputType.MULTIPLE_CHOICE
-    method = run.scoring_method if is_choice else ScoringMethod.GENERATE
+    is_text = task.output_type is OutputType.GENERATE_UNTIL
+    method = ScoringMethod.GENERATE if is_text else run.scoring_method
     order = run.order
     return work_messages_pb2.WorkShard(
         run_id=run.run_id,

@@ -57,8 +57,8 @@ def request_digest(run: Run, task: PlannedTask) -> bytes:
     the sample; unset ones are the engine's.
     """
     order = run.order
-    is_choice = task.output_type is OutputType.MULTIPLE_CHOICE
-    method = run.scoring_method if is_choice else ScoringMethod.GENERATE
+    is_text = task.output_type is OutputType.GENERATE_UNTIL
+    method = ScoringMethod.GENERATE if is_text else run.scoring_method
     is_loglikelihood = method is ScoringMethod.LOGLIKELIHOOD
     request: dict[str, object] = {
         "model": order.model,
@@ -110,7 +110,8 @@ def _request(run: Run, task: TaskToOpen, *, completes_text: bool) -> Mapping[str
     """
     order, planned = run.order, task.planned
     is_choice = planned.output_type is OutputType.MULTIPLE_CHOICE
-    is_loglikelihood = is_choice and run.scoring_method is ScoringMethod.LOGLIKELIHOOD
+    is_text = planned.output_type is OutputType.GENERATE_UNTIL
+    is_loglikelihood = not is_text and run.scoring_method is ScoringMethod.LOGLIKELIHOOD
     is_continued = is_loglikelihood or completes_text
     form = order.prompt_form or (PromptForm.COMPLETION if is_continued else PromptForm.CHAT)
     if is_loglikelihood:

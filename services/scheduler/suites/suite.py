@@ -53,7 +53,9 @@ class TaskTemplates:
     `target_indexes`: the right choices of every row, if the file lists several; `target` is the first.
     `answers` gives the texts that a chosen choice is compared with, `choice_texts` the text of each choice
     for that comparison, if it differs from the choice. `wrong_texts` are answers known to be wrong.
-    `answer_begin` is a text that every answer begins with: it ends the prompt.
+    `answer_begin` is a text that every answer begins with: it ends the prompt. `text_may_be_index`: where
+    `text` gives a number, it is that of the right choice, the choices are contexts, and `target` is what
+    follows each of them. `counted_text` is the text whose words and bytes count, where it is not the target.
     """
 
     text: PromptTemplate
@@ -66,6 +68,8 @@ class TaskTemplates:
     target_indexes: tuple[int, ...] = ()
     choice_texts: PromptTemplate | None = None
     answer_begin: PromptTemplate | None = None
+    text_may_be_index: bool = False
+    counted_text: PromptTemplate | None = None
 
 
 @dataclass(frozen=True, slots=True)

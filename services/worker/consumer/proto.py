@@ -67,6 +67,7 @@ def _samples(
                 refusal or problem,
                 check,
                 rollout_spec,
+                sample.choice_ending,
             )
         )
     return tuple(samples)

@@ -25,9 +25,13 @@ class Engine(Protocol):
     async def generate(self, model: str, prompt: Prompt, sampling: Sampling) -> EngineResponse: ...
 
     async def score_choices(
-        self, model: str, prompt: Prompt, choices: Sequence[str], *, truncate_left: bool
+        self, model: str, prompt: Prompt, choices: Sequence[str], *, ending: str = "", truncate_left: bool
     ) -> EngineResponse:
-        """The log-likelihood of each choice as a continuation of the prompt, in the given order."""
+        """The log-likelihood of each choice as a continuation of the prompt, in the given order.
+
+        A single choice after an empty prompt is a whole text, scored in windows where the context is shorter.
+        With an `ending`, that of the end which all choices have, after the prompt and the rest of the choice.
+        """
 
     async def list_models(self) -> tuple[ModelInfo, ...]: ...
 

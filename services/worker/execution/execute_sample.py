@@ -222,7 +222,11 @@ class ExecuteSample:
 async def _ask_engine(asked: Engine, shard: Shard, sample: ShardSample) -> EngineResponse:
     if shard.method is ScoringMethod.LOGLIKELIHOOD:
         return await asked.score_choices(
-            shard.model, sample.prompt, sample.choices, truncate_left=shard.truncate_left
+            shard.model,
+            sample.prompt,
+            sample.choices,
+            ending=sample.choice_ending,
+            truncate_left=shard.truncate_left,
         )
     if not sample.choices:
         return await _generate(asked, shard, sample.prompt, sample.sampling or shard.sampling)

@@ -18,7 +18,7 @@ class ShardSample:
     """`sampling` is set for parameters of its own; `refusal` says in one sentence why those are invalid.
 
     `code_check` is set where the answer is code, which is executed, `rollout_spec` where an agent works on
-    it.
+    it, `choice_ending` where only this end of every choice is scored.
     """
 
     number: int
@@ -28,6 +28,7 @@ class ShardSample:
     refusal: str = ""
     code_check: CodeCheck | None = None
     rollout_spec: RolloutSpec | None = None
+    choice_ending: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from services.scheduler.suites.suite import SuiteDefinition, TaskDefinition
 from tests.reference.evaluated_tasks import Examination, Examined, examine
 from tests.reference.field_rows import ANSWERS, SPLITS, made_rows
 from tests.reference.field_tasks import FIELD, MadeRows, field_answer, field_suites
-from tests.reference.golden_reference import GoldenTask
+from tests.reference.golden_reference import GoldenTask, continuations_of
 from tests.reference.lm_eval_venv import run_in_lm_eval, task_packages
 
 # All tasks in one process: some minutes, and more on a busy machine.
@@ -122,17 +122,25 @@ def _assert_same_questions(found: Evaluated) -> None:
 
 def _asked_here(sample: RenderedSample) -> list[object]:
     """Pairs of context and continuation; of a generation the context alone."""
-    return [[sample.prompt.as_text, choice] for choice in sample.choices] or [sample.prompt.as_text]
+    return [list(pair) for pair in continuations_of(sample)] or [sample.prompt.as_text]
 
 
 def _asked_there(doc: Mapping[str, object]) -> list[object]:
-    """The same, without the options of a generation."""
+    """The same, without the options of a generation. A whole text follows nothing."""
     assert isinstance(doc["arguments"], list)
-    return [context if isinstance(other, dict) else [context, other] for context, other in doc["arguments"]]
+    pairs = [one if len(one) == 2 else ["", *one] for one in doc["arguments"]]
+    return [context if isinstance(other, dict) else [context, other] for context, other in pairs]
 
 
 def _target(sample: RenderedSample, theirs: object) -> str:
-    """The index of the right choice, or its text where that is given there; else the accepted texts."""
+    """The index of the right choice, or its text where that is given there; else the accepted texts.
+
+    Of contexts it is the text that follows each of them; a given text is its own.
+    """
+    if len(sample.choices) == 1:
+        return sample.choices[0]
+    if sample.choice_ending:
+        return sample.choice_ending.removeprefix(" ")
     if not sample.choices:
         texts = list(sample.target.texts)
         return texts[0] if len(texts) == 1 and theirs != texts else str(texts)
@@ -147,12 +155,20 @@ def _assert_same_scores(found: Evaluated) -> None:
     for outcome, doc in zip(found.outcomes, found.theirs["docs"], strict=True):
         assert outcome.scores, (found.task.name, outcome.outcome.result)
         for metric, value in outcome.scores.items():
+            place = found.task.name, doc["doc_id"], metric
             if isinstance(value, int | float):
-                place = found.task.name, doc["doc_id"], metric
                 # Some are truth values there.
                 assert value == pytest.approx(_number(doc[metric]), abs=1e-9), place
                 compared += 1
+            elif found.task.scoring.output_type.is_of_given_text:
+                # A log-probability, and what it is divided by, where that is said there.
+                assert value == pytest.approx(_pair(doc[metric]), abs=1e-9), place
+                compared += 1
     assert compared >= len(found.outcomes)
+
+
+def _pair(value: object) -> list[float]:
+    return [float(each) for each in value] if isinstance(value, list) else [_number(value), 1.0]
 
 
 def _number(value: object) -> float:

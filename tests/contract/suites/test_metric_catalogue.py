@@ -22,7 +22,7 @@ from services.results.scoring.compiled_scoring import (
     read_filters,
     read_metric,
 )
-from services.results.scoring.corpus_metrics import CORPUS_METRICS
+from services.results.scoring.corpus_metrics import CORPUS_METRICS, GIVEN_TEXT_FIGURES, LENGTHS
 from services.results.scoring.score import ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import MATCH_METRICS, OVERLAP_METRICS
@@ -45,6 +45,9 @@ EXAMPLES = {
 }
 
 
+OF_GIVEN_TEXTS = [each for each in OutputType if each.is_of_given_text]
+
+
 def of_output(output_type: OutputType) -> set[str]:
     return {name for name, metric in METRICS.items() if metric.inputs_of(output_type)}
 
@@ -54,6 +57,8 @@ def test_the_catalogue_lets_through_what_results_scores() -> None:
     of_texts = {*MATCH_METRICS, *OVERLAP_METRICS, *CORPUS_METRICS, *NUMBER_FIGURES, *RULE_READERS, *executed}
     assert of_output(OutputType.GENERATE_UNTIL) == of_texts
     assert of_output(OutputType.MULTIPLE_CHOICE) == set(LOGLIKELIHOOD_METRICS)
+    given = {name for name in METRICS if any(METRICS[name].inputs_of(each) for each in OF_GIVEN_TEXTS)}
+    assert given == {"acc", *LENGTHS}
     in_words = {name for name in LOGLIKELIHOOD_METRICS if not METRICS[name].needs_logprobs}
     assert in_words == set(GENERATED_METRICS)
 
@@ -61,7 +66,8 @@ def test_the_catalogue_lets_through_what_results_scores() -> None:
 def test_the_kinds_of_scores_are_those_that_statistics_has_figures_of() -> None:
     assert {name for name in METRICS if kind_of(name) is ScoreKind.LABELS} == set(LABEL_FIGURES)
     assert {name for name in METRICS if kind_of(name).is_correlation} == set(NUMBER_FIGURES)
-    assert {name for name in METRICS if kind_of(name) is ScoreKind.COUNTS} == set(CORPUS_METRICS)
+    assert {name for name in METRICS if kind_of(name) is ScoreKind.COUNTS} == {*CORPUS_METRICS, *LENGTHS}
+    assert {METRICS[name].aggregation for name in LENGTHS} == set(GIVEN_TEXT_FIGURES)
 
 
 def test_a_figure_has_the_kind_and_the_unit_of_its_metric_through_any_filter_and_over_rollouts() -> None:

@@ -200,6 +200,7 @@ def sample_to_proto(sample: StoredSample) -> sample_pb2.Sample:
             ],
         ),
         choices=sample.target.choices,
+        choice_ending=sample.target.choice_ending,
         target=sample_pb2.Target(
             choice=sample.target.choice,
             texts=sample.target.texts,

@@ -61,6 +61,7 @@ class ScriptedEngine:
         prompt: Prompt,
         choices: Sequence[str],
         *,
+        ending: str = "",  # noqa: ARG002  # the port of engines
         truncate_left: bool,  # noqa: ARG002  # the port of engines
     ) -> EngineResponse:
         self.asked[prompt.as_text] += 1

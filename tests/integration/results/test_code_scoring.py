@@ -1,6 +1,7 @@
 """Python code of tasks scores answers, executed in real sandboxes: what it makes, and what it cannot do."""
 
 import json
+import math
 from dataclasses import replace
 from textwrap import dedent
 
@@ -18,6 +19,7 @@ from services.results.scoring.ports import AnswerToScore, Scored
 from services.results.scoring.score import ScoringImpossible, ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.timed_regex import SlowTime
+from services.results.summaries.corpus_figures import corpus_figures
 from tests.fakes.thorough_cases import every_third
 
 MIB = 1024**2
@@ -277,3 +279,39 @@ def test_a_figure_is_a_number_whatever_the_code_writes(runner: BubblewrapCode) -
             figures(runner, _WRITES % (metric, more), [1])
     # The program's own line replaces it.
     assert figures(runner, _WRITES % ('"f1"', "0" * 400), [1]).figure == 1.0
+
+
+async def test_log_probabilities_of_texts_are_given_alone_and_summed_up_with_what_they_are_divided_by(
+    runner: BubblewrapCode,
+) -> None:
+    code = """
+        def score(doc, results):
+            [logprob] = results
+            words = "two" if doc["row"] else 2
+            return {"per_word": (logprob, words), "alone": logprob}
+    """
+    uses = (
+        MetricUse("per_word", aggregation="weighted_perplexity", less_is_better=True),
+        MetricUse("alone", aggregation="perplexity", less_is_better=True),
+    )
+    scoring = TaskScoring(
+        OutputType.LOGLIKELIHOOD_ROLLING, uses, process_results="own/utils.py:score", code_digest="d"
+    )
+    weighed = Answer(choices=(ChoiceScore(-6.0, is_greedy=False),))
+    compiled = compile_scoring(scoring)
+    target = ScoringTarget((" a text",), 0)
+    to_score = AnswerToScore(target, weighed)
+    given = [
+        AnswerToCode(row, f'{{"row": {row}}}', to_score, score_answer(compiled, target, weighed))
+        for row in (0, 1)
+    ]
+    files = {"own/utils.py": dedent(code).encode()}
+    first, second = await ScoreByCode(runner).score(compiled, files, given)
+    assert not isinstance(first, ScoringImpossible)
+    assert first.stored == {"per_word": [-6.0, 2.0], "alone": [-6.0, 1.0]}
+    assert isinstance(second, ScoringImpossible)
+    figures = corpus_figures(compiled, [(0, first.stored)], None)
+    assert {name: figure.mean for name, figure in figures.items()} == {
+        "per_word": pytest.approx(math.exp(3)),
+        "alone": pytest.approx(math.exp(6)),
+    }

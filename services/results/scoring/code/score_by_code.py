@@ -126,6 +126,8 @@ class _Call:
     def _results(self, pipeline: FilterPipeline, one: AnswerToCode) -> Sequence[object]:
         if self.scoring.output_type is OutputType.GENERATE_UNTIL:
             return [one.score.read[pipeline.name]]
+        if self.scoring.output_type is OutputType.LOGLIKELIHOOD_ROLLING:
+            return [choice.logprob for choice in one.answer[1].choices]
         return [(choice.logprob, choice.is_greedy) for choice in one.answer[1].choices]
 
     def _values(
@@ -165,6 +167,8 @@ def _pair(one: AnswerToCode, line: _Line) -> Sequence[object]:
 
 def _checked(scored: ScoredMetric, value: object) -> StoredValue:
     """Raises ScoringImpossible for what is no number, or cannot be kept for the code's own aggregation."""
+    if scored.metric.is_counted:
+        return _counted(scored.metric, value)
     if isinstance(value, bool | int | float):
         if is_usable(value):
             return float(value)
@@ -176,6 +180,17 @@ def _checked(scored: ScoredMetric, value: object) -> StoredValue:
             f"the code of the task makes a {type(value).__name__} for {scored.metric.name}, not a number"
         )
     return _kept(scored.metric, value)
+
+
+def _counted(metric: CompiledMetric, value: object) -> list[float]:
+    """A log-probability, and what it is divided by: 1 where the code gives no pair."""
+    pair = value if isinstance(value, list) else [value, 1]
+    numbers = [float(each) for each in pair if isinstance(each, int | float) and is_usable(each)]
+    if len(pair) != 2 or len(numbers) != 2:
+        raise ScoringImpossible(
+            f"the code of the task makes {value!s:.40} for {metric.name}, not a log-probability with a length"
+        )
+    return numbers
 
 
 def _kept(metric: CompiledMetric, value: object) -> StoredValue:

@@ -28,7 +28,12 @@ from services.scheduler.runs.orders.decided_orders import (
     refuse_undecidable,
     same_runs_for,
 )
-from services.scheduler.runs.orders.errors import CannotComplete, CannotTruncate, Unsupported
+from services.scheduler.runs.orders.errors import (
+    CannotComplete,
+    CannotTruncate,
+    NeedsLoglikelihood,
+    Unsupported,
+)
 from services.scheduler.runs.orders.order_rules import first_problem
 from services.scheduler.runs.orders.project_of_order import in_project_of
 from services.scheduler.runs.orders.provider_rules import refuse_unfit
@@ -256,8 +261,11 @@ def _check_form(order: RunOrder, pool: Pool, asked_form: PromptForm | None) -> N
 
 
 def resolve_scoring_method(order: RunOrder, tasks: Sequence[TaskDefinition], pool: Pool) -> ScoringMethod:
-    """The way that was ordered, else by log-likelihood where the pool can, else by generation."""
-    if not any(task.scoring.output_type is OutputType.MULTIPLE_CHOICE for task in tasks):
+    """The way that was ordered, else by log-likelihood where the pool can, else by generation.
+
+    A given text is scored by log-likelihood only.
+    """
+    if all(task.scoring.output_type is OutputType.GENERATE_UNTIL for task in tasks):
         if order.scoring_method not in (None, ScoringMethod.GENERATE):
             sentence = (
                 f"scoring_method is {order.scoring_method}, but no task ordered has choices to score so."
@@ -266,6 +274,14 @@ def resolve_scoring_method(order: RunOrder, tasks: Sequence[TaskDefinition], poo
         return ScoringMethod.GENERATE
     methods = pool.methods_for(order.prompt_form)
     wanted = order.scoring_method or methods[0]
+    given = next((task for task in tasks if task.scoring.output_type.is_of_given_text), None)
+    if given is not None and wanted is not ScoringMethod.LOGLIKELIHOOD:
+        raise NeedsLoglikelihood(
+            task=given.name,
+            output_type=given.scoring.output_type,
+            pool=pool.name,
+            scoring_method=wanted.value,
+        )
     if wanted in methods:
         return wanted
     raise Unsupported(

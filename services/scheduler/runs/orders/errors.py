@@ -7,6 +7,10 @@ class Unsupported(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED"):
     """Pool {pool} cannot score choices by {scoring_method}{where}. It can by {supported}."""
 
 
+class NeedsLoglikelihood(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED"):
+    """Task {task} ({output_type}) is scored by loglikelihood only; {pool} would by {scoring_method}."""
+
+
 class CannotTruncate(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED"):
     """Pool {pool} cannot cut prompts: only a vLLM pool knows their tokens. Leave truncation out."""
 

@@ -95,5 +95,5 @@ class _Coding:
         return code_failed(self._code.task, problem)
 
 
-# The forms that the functions' values need; a target may have any.
-_FORMS = (("doc_to_text", str, "a text"), ("doc_to_choice", list, "a list of texts"))
+# The forms that the functions' values need; a target may have any, and a text may be the number of a choice.
+_FORMS = (("doc_to_text", str | int, "a text"), ("doc_to_choice", list, "a list of texts"))

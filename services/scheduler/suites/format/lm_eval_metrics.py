@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from proctor.values.metrics.catalogue import METRICS
+from proctor.values.metrics.catalogue import LIKELIHOOD_AGGREGATIONS, METRICS
 from proctor.values.metrics.metric import ScoreKind
 from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fields
 from services.scheduler.suites.format.suite_document import ValueFault
@@ -16,7 +16,10 @@ _MEANS = frozenset({None, "mean", "nanmean"})
 
 @dataclass(frozen=True, slots=True)
 class CodedMetric:
-    """A metric at its place in `metric_list`. `is_native`: only its figure is made by code."""
+    """A metric at its place in `metric_list`. `is_native`: only its figure is made by code.
+
+    `summed_up_by`: the name of an aggregation by which what code makes becomes a figure; "": by its mean.
+    """
 
     place: int
     name: str
@@ -25,6 +28,7 @@ class CodedMetric:
     aggregation: FunctionName | None = None
     is_native: bool = False
     less_is_better: bool = False
+    summed_up_by: str = ""
 
 
 @dataclass(slots=True)
@@ -51,9 +55,6 @@ def take_coded_metrics(uses: object, output_type: str, *, is_processed: bool) ->
         taken.faults += _faults(coded, use, [each.name for each in taken.coded[:-1]])
         if coded.is_native:
             taken.others.append({key: value for key, value in use.items() if key != "aggregation"})
-    if taken.coded and not taken.others and all(each.less_is_better for each in taken.coded):
-        problem = "of no metric more is better: runs of the task could not be ranked"
-        taken.faults.append(ValueFault(("metric_list",), problem))
     return taken
 
 
@@ -72,8 +73,12 @@ def _coded(place: int, use: Fields, output_type: str, *, is_processed: bool) -> 
         return None
     options = {} if is_native else {key: use[key] for key in use if key not in NON_OPTION_KEYS}
     made = None if is_processed else function
-    less_is_better = use.get("higher_is_better") is False and not is_native
-    return CodedMetric(place, name, options, made, aggregation, is_native, less_is_better)
+    usually_more = known is None or known.higher_is_better
+    less_is_better = not use.get("higher_is_better", usually_more) and not is_native
+    summed_up_by = "" if is_native or aggregation else str(given or (known.aggregation if known else ""))
+    if summed_up_by not in LIKELIHOOD_AGGREGATIONS:
+        summed_up_by = ""
+    return CodedMetric(place, name, options, made, aggregation, is_native, less_is_better, summed_up_by)
 
 
 def _faults(coded: CodedMetric, use: Fields, earlier: Sequence[str]) -> list[ValueFault]:
@@ -83,7 +88,10 @@ def _faults(coded: CodedMetric, use: Fields, earlier: Sequence[str]) -> list[Val
         faults.append(ValueFault((*path, "metric"), f"{coded.name} is there twice"))
     if "," in coded.name or not coded.name.strip():
         faults.append(ValueFault((*path, "metric"), "the name of a metric is a text without commas"))
-    if coded.aggregation is None and use.get("aggregation") not in _MEANS:
-        problem = f"{use['aggregation']}: what code scores is summed up by mean, nanmean or code"
+    is_known = coded.summed_up_by or use.get("aggregation") in _MEANS
+    if coded.aggregation is None and not is_known:
+        problem = (
+            f"{use['aggregation']}: what code scores is summed up by mean, nanmean, a perplexity or code"
+        )
         faults.append(ValueFault((*path, "aggregation"), problem))
     return faults

@@ -48,6 +48,8 @@ _TOKEN_LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion
 _DEFAULT_METRICS: Mapping[str, tuple[str, ...]] = {
     OutputType.MULTIPLE_CHOICE: ("acc", "acc_norm"),
     OutputType.GENERATE_UNTIL: ("exact_match",),
+    OutputType.LOGLIKELIHOOD: ("perplexity", "acc"),
+    OutputType.LOGLIKELIHOOD_ROLLING: ("word_perplexity", "byte_perplexity", "bits_per_byte"),
 }
 # Keys whose Python code is executed: it makes rows, and what is asked of them.
 CODE_KEYS = (PROCESS_DOCS, "doc_to_text", "doc_to_choice", "doc_to_target")
@@ -217,10 +219,9 @@ def _set_metrics(task: ConvertedTask) -> None:
     if task.coded_metrics and not task.fields["metric_list"]:
         del task.fields["metric_list"]
     uses = task.fields.get("metric_list")
-    if output_type == OutputType.MULTIPLE_CHOICE and isinstance(uses, list):
-        task.fields["metric_list"] = [_without_options(use) for use in uses]
-    elif isinstance(uses, list):
-        task.fields["metric_list"] = [_with_truth(use) for use in uses]
+    if isinstance(uses, list):
+        changed = _with_truth if output_type == OutputType.GENERATE_UNTIL else _without_options
+        task.fields["metric_list"] = [changed(use) for use in uses]
 
 
 def _with_truth(use: object) -> object:
@@ -271,8 +272,8 @@ def _set_generation(task: ConvertedTask) -> None:
     options = task.fields.get("generation_kwargs")
     if not isinstance(options, dict):
         return
-    if task.fields["output_type"] == OutputType.MULTIPLE_CHOICE:
-        # Choices are weighed there as well, whatever it says of texts.
+    if task.fields["output_type"] != OutputType.GENERATE_UNTIL:
+        # What is weighed is so there as well, whatever it says of texts.
         del task.fields["generation_kwargs"]
         return
     limits = [options[name] for name in _TOKEN_LIMITS if name in options]

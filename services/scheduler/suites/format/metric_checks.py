@@ -67,8 +67,8 @@ def _use_faults(fields: Fields, use: Fields, path: KeyPath) -> Iterator[ValueFau
         )
     if use.get("higher_is_better") is False and metric.higher_is_better:
         yield ValueFault((*path, "higher_is_better"), f"of {name} more is better")
-    if not metric.higher_is_better and len(cast("Sequence[Fields]", fields["metric_list"])) == 1:
-        yield ValueFault((*path, "metric"), f"of {name} less is better: it stands beside another metric")
+    if use.get("higher_is_better") is True and not metric.higher_is_better:
+        yield ValueFault((*path, "higher_is_better"), f"of {name} less is better")
 
 
 def _missing_keys(metric: Metric, output_type: OutputType, fields: Fields) -> Sequence[str]:
@@ -97,9 +97,6 @@ def resolve_dataset_metrics(uses: Sequence[MetricUse]) -> tuple[MetricUse, ...]:
     for index, use in enumerate(resolved):
         if use.name in [one.name for one in resolved[:index]]:
             raise InvalidMetric(uses[index].name, f"{use.name} is there twice")
-    for use in resolved:
-        if len(resolved) == 1 and not METRICS[use.name].higher_is_better:
-            raise InvalidMetric(use.name, "less is better: it stands beside another metric")
     return headline_first(resolved)
 
 

@@ -22,6 +22,7 @@ TEMPLATE_KEYS = (
     "doc_to_answers",
     "doc_to_wrong_target",
     "doc_to_cluster",
+    "doc_to_counted_text",
     "gen_prefix",
 )
 EXAMPLE_TEMPLATE_KEYS = ("doc_to_text", "doc_to_choice", "doc_to_target", "gen_prefix")
@@ -32,6 +33,7 @@ CHOICE_FILTER = "multi_choice_regex"
 _ONLY_FOR = {
     "doc_to_answers": OutputType.MULTIPLE_CHOICE,
     "doc_to_wrong_target": OutputType.GENERATE_UNTIL,
+    "doc_to_counted_text": OutputType.LOGLIKELIHOOD_ROLLING,
     "generation_kwargs": OutputType.GENERATE_UNTIL,
 }
 

@@ -177,7 +177,7 @@ def _read_scoring_code(
             metric.name,
             json.dumps(metric.options, sort_keys=True) if metric.options else "",
             references.get("metric", ""),
-            references.get("aggregation", ""),
+            references.get("aggregation", metric.summed_up_by),
             metric.less_is_better,
         )
     code = reading.code()

@@ -53,7 +53,8 @@ def read_task(files: SuiteFiles, declaration: Declaration, location: SuiteLocati
     origins: Mapping[str, str] = {}
     codes = TaskCodes()
     has_coded_metrics = False
-    if is_lm_eval_task(fields):
+    is_of_lm_eval = is_lm_eval_task(fields)
+    if is_of_lm_eval:
         converted = convert_lm_eval_task(with_registered_filters(files, declaration))
         fields, origins, faults = converted.fields, converted.origins, converted.faults
         if fields:
@@ -73,7 +74,22 @@ def read_task(files: SuiteFiles, declaration: Declaration, location: SuiteLocati
         key = ".".join(str(part) for part in found.path)
         path = (origins[key],) if key in origins else found.path
         files.report(declaration.location(path), found.problem)
-    return None if faults else _definition(fields, location, codes)
+    if faults:
+        return None
+    definition = _definition(fields, location, codes)
+    return _with_indexes(definition) if is_of_lm_eval else definition
+
+
+def _with_indexes(task: TaskDefinition) -> TaskDefinition:
+    """In lm-evaluation-harness a question that is a number is that of the right choice, a context."""
+    if task.scoring.output_type is not OutputType.MULTIPLE_CHOICE:
+        return task
+    examples = task.example_templates
+    return replace(
+        task,
+        templates=replace(task.templates, text_may_be_index=True),
+        example_templates=examples and replace(examples, text_may_be_index=True),
+    )
 
 
 def _schema_faults(fields: Fields, *, has_coded_metrics: bool) -> list[ValueFault]:
@@ -183,6 +199,7 @@ def _templates(fields: Fields) -> TaskTemplates:
         target_indexes=indexes,
         choice_texts=_template(fields, "doc_to_choice_text"),
         answer_begin=_template(fields, "gen_prefix"),
+        counted_text=_template(fields, "doc_to_counted_text"),
     )
 
 

@@ -208,6 +208,7 @@ def rendered_sample(
         stored_bytes=len(encoded) + len(kept_row),
         code_check=check,
         rollout_spec=rollout_spec,
+        choice_ending=rendered.choice_ending,
     )
 
 

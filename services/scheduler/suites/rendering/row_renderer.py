@@ -82,25 +82,69 @@ class RowRenderer:
         self._templates = task.templates
         self._delimiter = task.scoring.target_delimiter
         self._example_end = task.fewshot.delimiter
-        self._is_choice = task.scoring.output_type is OutputType.MULTIPLE_CHOICE
+        self._output_type = task.scoring.output_type
         choices = self._templates.choices
         self._choices_template = choices if isinstance(choices, PromptTemplate) else None
         self._fixed_choices = () if isinstance(choices, PromptTemplate) else choices
         self._fixed_continuations = self._continuations(self._fixed_choices)
 
     def render(self, row: SourceRow, examples: str = "") -> RenderedRow:
+        right = self._right_context(row)
+        if right is not None:
+            return self._contexts(row, examples, right)
+        if self._output_type is OutputType.LOGLIKELIHOOD_ROLLING:
+            counted = self._templates.counted_text
+            texts = (counted.text(row),) if counted else ()
+            return RenderedRow("", (self._given_text(row),), Target(choice=0, texts=texts))
         question, begin = self._question(row)
         prompt = f"{self._templates.description}{examples}{question}{begin}"
+        if self._output_type is OutputType.LOGLIKELIHOOD:
+            return RenderedRow(prompt, (self._given_text(row),), Target(choice=0))
         choices = self._choices(row)
-        if not self._is_choice:
+        if self._output_type is OutputType.GENERATE_UNTIL:
             return RenderedRow(prompt, (), self._text_target(row, choices))
-        target = self._choice_target(row, choices)
+        target = self._choice_target(row, choices, self._right_indexes(row, choices))
         return RenderedRow(prompt, self._fixed_continuations or self._continuations(choices), target)
+
+    def _given_text(self, row: SourceRow) -> str:
+        text = self._templates.target.text(row)
+        if not text and self._output_type is OutputType.LOGLIKELIHOOD:
+            raise RowFault("doc_to_target gives an empty text")
+        return text
+
+    def _right_context(self, row: SourceRow) -> int | None:
+        """The number that `doc_to_text` gives where the choices are contexts, and one text follows each."""
+        template = self._templates.text
+        if not self._templates.text_may_be_index:
+            return None
+        value = template.value(row)
+        if isinstance(value, str):
+            is_number = template.template is not None and value.isascii() and value.isdigit()
+            return int(value) if is_number and len(value) <= _MAX_INDEX_DIGITS else None
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def _contexts(self, row: SourceRow, examples: str, right: int) -> RenderedRow:
+        contexts, template = self._choices(row), self._templates.answer_begin
+        begin = "" if template is None else template.text(row)
+        ending = f"{self._delimiter}{self._templates.target.text(row)}"
+        if not ending.strip():
+            raise RowFault("doc_to_target gives no text to follow the choices")
+        return RenderedRow(
+            f"{self._templates.description}{examples}",
+            tuple(f"{context}{begin}{ending}" for context in contexts),
+            self._choice_target(row, contexts, [choice_index(right, contexts)]),
+            ending,
+        )
 
     def example(self, row: SourceRow) -> str:
         """The text of a row with its first right answer, as shown before another row."""
-        answer = self._right_texts(row, self._choices(row))[0]
-        question, begin = self._question(row)
+        right = self._right_context(row)
+        if right is None:
+            answer = self._right_texts(row, self._choices(row))[0]
+            question, begin = self._question(row)
+        else:
+            contexts, answer = self._choices(row), self._templates.target.text(row)
+            question, begin = self._begun(contexts[choice_index(right, contexts)], row)
         if not answer:
             return question + begin
         # As lm-evaluation-harness: after a begin of the answer the delimiter is a space.
@@ -109,7 +153,10 @@ class RowRenderer:
 
     def _question(self, row: SourceRow) -> tuple[str, str]:
         """The question, with a delimiter where one is needed, and the begin of the answer, "" for none."""
-        question, template = self._templates.text.text(row), self._templates.answer_begin
+        return self._begun(self._templates.text.text(row), row)
+
+    def _begun(self, question: str, row: SourceRow) -> tuple[str, str]:
+        template = self._templates.answer_begin
         begin = "" if template is None else template.text(row)
         return question + self._delimiter if _is_joined(question, begin) else question, begin
 
@@ -128,8 +175,8 @@ class RowRenderer:
             raise RowFault("one of the choices is empty")
         return choices
 
-    def _choice_target(self, row: SourceRow, choices: Sequence[str]) -> Target:
-        several = tuple(sorted(set(self._right_indexes(row, choices))))
+    def _choice_target(self, row: SourceRow, choices: Sequence[str], right: Sequence[int]) -> Target:
+        several = tuple(sorted(set(right)))
         is_one = len(several) == 1
         return Target(
             choice=several[0] if is_one else None,

@@ -19,11 +19,15 @@ _MAX_INTEGER = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class RenderedRow:
-    """A prompt and its target. A choice holds its delimiter: it continues the prompt."""
+    """A prompt and its target. A choice holds its delimiter: it continues the prompt.
+
+    `choice_ending` as in `Sample`.
+    """
 
     prompt: str
     choices: tuple[str, ...]
     target: Target
+    choice_ending: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,8 @@ def encode_row(task: str, version: str, rendered: RenderedRow) -> bytes:
     Each part is a netstring (`<length in bytes>:<UTF-8 bytes>`), so boundaries are unambiguous: the format's
     name, the task, its version, the prompt, the number of choices, each choice, the index of the right
     choice (decimal, empty if none, comma-separated if several), the number of accepted texts, each text. If
-    there are any, the number of wrong texts, each of them, and the text of each choice follow. Where the
+    there are any, the number of wrong texts, each of them, and the text of each choice follow, and then the
+    ending that all choices share, where only that is scored. Where the
     answer is executed, the program text before it, the part that is code and the time limit come last; where
     an agent works on it, the spec of its rollout.
     """
@@ -53,6 +58,7 @@ def encode_row(task: str, version: str, rendered: RenderedRow) -> bytes:
     parts += [str(len(target.texts)), *target.texts]
     if target.wrong_texts or target.choice_texts:
         parts += [str(len(target.wrong_texts)), *target.wrong_texts, *target.choice_texts]
+    parts += [rendered.choice_ending] if rendered.choice_ending else []
     return netstrings([part.encode() for part in parts])
 
 

@@ -56,10 +56,13 @@ class HttpEngine:
         prompt: Prompt,
         choices: Sequence[str],
         *,
+        ending: str = "",
         truncate_left: bool,  # noqa: ARG002  # only the server could cut a prompt in tokens
     ) -> EngineResponse:
         """One request for all choices."""
-        return await self._send(self._api.scoring(self._endpoint.server_model(model), prompt, choices))
+        return await self._send(
+            self._api.scoring(self._endpoint.server_model(model), prompt, choices, ending)
+        )
 
     async def _send(self, request: Request) -> EngineResponse:
         response = await self._http.send(request.path, request.body, request.stream)

@@ -129,21 +129,25 @@ class OpenAIApi:
         constraint = constraint_fields(self.constrained_field, sampling.allowed_texts)
         return {**sampling.extra, **sampling.row_extra, **sampling.named(_PARAMETERS), **constraint}
 
-    def scoring(self, model: str, prompt: Prompt, choices: Sequence[str]) -> Request:
+    def scoring(self, model: str, prompt: Prompt, choices: Sequence[str], ending: str = "") -> Request:
         """The server echoes prompt and choice; the one generated token is ignored."""
         if prompt.is_chat or not self.has_loglikelihood:
             raise UnsupportedRequest(
                 f"This server scores no given text after a chat prompt ({SCORING_ADVICE})."
             )
-        context = prompt.as_text
+        texts = [prompt.as_text + choice for choice in choices]
+        contexts = [text.removesuffix(ending) if ending else prompt.as_text for text in texts]
         # Servers differ in whether they put a token before an empty prompt, which scores depend on.
-        if not context.strip():
+        if not all(context.strip() for context in contexts):
             raise UnsupportedRequest("A choice cannot be scored after an empty prompt over HTTP.")
-        texts = [context + choice for choice in choices]
+        # White space at the end of a context is scored with the choice, as in lm-evaluation-harness.
+        scored = [
+            range(len(context.rstrip()), len(text)) for context, text in zip(contexts, texts, strict=True)
+        ]
 
         def read(document: Json) -> tuple[Answer, TokenUsage]:
             usage = replace(openai_usage(document), completion_tokens=0)
-            return Answer(choices=read_scores(document, len(context.rstrip()), texts)), usage
+            return Answer(choices=read_scores(document, scored)), usage
 
         # Not every server accepts max_tokens=0.
         body = {"model": model, "prompt": texts, "max_tokens": 1, "temperature": 0.0}
@@ -187,14 +191,13 @@ def read_constrained(answer: Answer, field: ConstrainedField | None, texts: Sequ
     return replace(answer, text=read_choice(answer.text))
 
 
-def read_scores(document: Json, begin: int, texts: Sequence[str]) -> tuple[ChoiceScore, ...]:
-    """White space at the end of the context is scored with the choice, as in lm-evaluation-harness."""
+def read_scores(document: Json, scored: Sequence[range]) -> tuple[ChoiceScore, ...]:
+    """`scored`: of each choice the characters of the echoed text that are scored."""
     choices = responses.read_choices(document)
     # The protocol does not promise the order of choices.
     answered = sorted(choices, key=lambda choice: count_of(choice.get("index")))
-    if len(answered) != len(texts):
-        raise ProviderFailed(f"The server scored {len(answered)} of {len(texts)} choices.")
+    if len(answered) != len(scored):
+        raise ProviderFailed(f"The server scored {len(answered)} of {len(scored)} choices.")
     return tuple(
-        responses.read_choice_score(choice, range(begin, len(text)))
-        for choice, text in zip(answered, texts, strict=True)
+        responses.read_choice_score(choice, part) for choice, part in zip(answered, scored, strict=True)
     )

@@ -1,17 +1,21 @@
 """The engine `vllm`: AsyncLLM in the worker's process, one group of models at a time, switched in place."""
 
 import asyncio
+import math
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+from proctor.values.outcome import Answer, ChoiceScore
 from proctor.values.providers.models import ModelInfo
 from proctor.values.providers.pool import PoolModel
 from proctor.values.providers.worker import EngineLoad
 from proctor.values.sample import Prompt
+from proctor.values.usage import NO_TOKENS, Timing
 from services.worker.engines import engine
 from services.worker.engines.errors import PromptTooLong, RequestRefused
 from services.worker.engines.row_params import template_fields
@@ -23,7 +27,12 @@ from services.worker.engines.vllm.model_files import (
     read_model_config,
 )
 from services.worker.engines.vllm.model_list import list_vllm_models
-from services.worker.engines.vllm.token_split import TokenSplit, cut_left, split_tokens
+from services.worker.engines.vllm.token_split import (
+    TokenSplit,
+    cut_left,
+    rolling_windows,
+    split_tokens,
+)
 
 if TYPE_CHECKING:
     from services.worker.engines.vllm.runtime import VllmRuntime
@@ -73,10 +82,12 @@ class VllmEngine:
             return await runtime.generate(ids, sampling, is_chat=prompt.is_chat)
 
     async def score_choices(
-        self, model: str, prompt: Prompt, choices: Sequence[str], *, truncate_left: bool
+        self, model: str, prompt: Prompt, choices: Sequence[str], *, ending: str = "", truncate_left: bool
     ) -> engine.EngineResponse:
         async with self._serving(model) as runtime:
-            splits = await choice_splits(runtime, prompt, choices)
+            if is_whole_text(prompt, choices, ending):
+                return await score_whole_text(runtime, choices[0])
+            splits = await choice_splits(runtime, prompt, choices, ending)
             return await runtime.score(fit_context(runtime, splits, truncate_left=truncate_left))
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
@@ -199,13 +210,40 @@ def longest_cut_prompt(room: int, max_tokens: int | None, length: int) -> int:
     return max(1, room + 1 - max_tokens)
 
 
+def is_whole_text(prompt: Prompt, choices: Sequence[str], ending: str) -> bool:
+    """A text by itself, such as a document of wikitext; a chat of nothing is no prompt either."""
+    contents = "".join(turn.content for turn in prompt.messages) if prompt.is_chat else prompt.as_text
+    return len(choices) == 1 and not contents and not ending
+
+
+async def score_whole_text(runtime: "VllmRuntime", text: str) -> engine.EngineResponse:
+    """The sum over its windows. A text without tokens is certain."""
+    [split] = split_tokens(runtime.encode_all, "", [text], runtime.prefix_token)
+    windows = rolling_windows(split, runtime.max_prompt_length)
+    if not windows:
+        certain = Answer(choices=(ChoiceScore(0.0, is_greedy=True),))
+        return engine.EngineResponse(certain, NO_TOKENS, Timing(total_seconds=0.0))
+    response = await runtime.score(windows)
+    scores = response.answer.choices
+    whole = ChoiceScore(
+        math.fsum(each.logprob for each in scores),
+        all(each.is_greedy for each in scores),
+        sum(each.token_count for each in scores),
+    )
+    return replace(response, answer=Answer(choices=(whole,)))
+
+
 async def choice_splits(
-    runtime: "VllmRuntime", prompt: Prompt, choices: Sequence[str]
+    runtime: "VllmRuntime", prompt: Prompt, choices: Sequence[str], ending: str
 ) -> tuple[TokenSplit, ...]:
     text, encode_all = prompt.as_text, runtime.encode_all
     if prompt.is_chat:
         text, encode_all = await runtime.render(prompt.messages), runtime.encode_templated
-    splits = split_tokens(encode_all, text, choices, runtime.prefix_token)
+    if ending:
+        contexts = [text + choice.removesuffix(ending) for choice in choices]
+        splits = tuple(split_tokens(encode_all, each, [ending], runtime.prefix_token)[0] for each in contexts)
+    else:
+        splits = split_tokens(encode_all, text, choices, runtime.prefix_token)
     if not all(split.continuation for split in splits):
         raise RequestRefused("A choice adds no token to the prompt, so it cannot be scored.")
     return splits

@@ -40,6 +40,20 @@ def _after_prefix(ids: list[int], prefix_token: int | None) -> TokenSplit:
     return TokenSplit((prefix_token,), tuple(ids))
 
 
+def rolling_windows(split: TokenSplit, max_tokens: int) -> tuple[TokenSplit, ...]:
+    """The whole text after its prefix token, in windows of at most `max_tokens`, as in lm-evaluation-harness.
+
+    Each token is scored once. A full window begins with one token of context, and the last one, which scores
+    what is left, with as many as there is room for.
+    """
+    ids, room = split.continuation, max_tokens - 1
+    windows = [TokenSplit(split.context, ids[:room])] if ids else []
+    for start in range(room, len(ids), room):
+        end = min(start + room, len(ids))
+        windows.append(TokenSplit(ids[end - max_tokens : start], ids[start:end]))
+    return tuple(windows)
+
+
 def cut_left(split: TokenSplit, max_tokens: int) -> TokenSplit:
     """The last `max_tokens` tokens, with at least one token of context for the scores to follow."""
     ids = split.ids[-max_tokens:]

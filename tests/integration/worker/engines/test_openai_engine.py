@@ -171,6 +171,16 @@ async def test_known_continuation_is_scored_whole(openai: HttpEngine, state: Mod
     assert scored.answer.choices[0].logprob == token_logprob("So:", " not at all")
 
 
+async def test_an_ending_is_scored_after_each_choice(openai: HttpEngine, state: ModelServer) -> None:
+    state.continuations = (" left early.",)
+    choices = ["Ann left early.", "The old man left early."]
+    scored = await openai.score_choices(
+        MODEL, Prompt(""), choices, ending=" left early.", truncate_left=False
+    )
+    expected = [token_logprob(context, " left early.") for context in ("Ann", "The old man")]
+    assert [choice.logprob for choice in scored.answer.choices] == expected
+
+
 async def test_messages_cannot_be_scored_by_echo(openai: HttpEngine) -> None:
     prompt = Prompt(messages=(ChatMessage("user", "So?"),))
     with pytest.raises(UnsupportedRequest):

@@ -149,3 +149,11 @@ def test_filters_read_spoken_choices_and_leave_weighed_ones_alone() -> None:
 def test_a_text_task_is_read_the_same_by_every_method() -> None:
     text = TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("exact_match"),))
     assert compile_scoring(text, ScoringMethod.LOGLIKELIHOOD) == compile_scoring(text, ScoringMethod.GENERATE)
+
+
+def test_contexts_are_as_long_as_they_are_without_what_follows_them() -> None:
+    contexts = ("Ann", "The old man")
+    target = ScoringTarget(tuple(f"{one} left early." for one in contexts), 1, choice_ending=" left early.")
+    score = weighed(target, (-4.0, -6.0), "acc", "acc_norm", "acc_bytes")
+    assert score.scores == {"acc": 0.0, "acc_norm": 1.0, "acc_bytes": 1.0}
+    assert score.prediction == "Ann left early."

@@ -65,6 +65,19 @@ def test_one_request_gives_the_same_scores_as_one_for_each_choice(seen: dict[str
     assert scoring["prompt_tokens"][0] * 3 < scoring["prompt_tokens"][1]
 
 
+def test_an_ending_is_scored_after_the_rest_of_its_choice(seen: dict[str, Any]) -> None:
+    scoring = seen["scoring"]
+    assert scoring["ended"][0] == pytest.approx(scoring["several"][0], abs=0.05)
+    assert scoring["ended"][0] != pytest.approx(scoring["ended"][1], abs=0.05)
+
+
+def test_a_whole_text_is_scored_in_windows_of_the_context(seen: dict[str, Any]) -> None:
+    short, long, empty = seen["scoring"]["whole"]
+    assert (short["token_count"], empty["logprob"]) == (1, 0.0)
+    assert long["token_count"] > 2048
+    assert long["logprob"] < short["logprob"] < 0
+
+
 def test_likeliest_token_is_greedy_however_it_is_scored(seen: dict[str, Any]) -> None:
     assert seen["scoring"]["greedy"] == [True, False]
     assert seen["scoring"]["greedy_slowly"] == [True, False, False]

@@ -83,6 +83,10 @@ async def likeliest_first(vllm: VllmEngine) -> list[str]:
     return sorted(answers, key=lambda answer: answer != text)
 
 
+# Several times as long as the context.
+LONG_TEXT = "The film was good. " * 900
+
+
 async def see_scoring(vllm: VllmEngine) -> Seen:
     """The same two choices by one request, and with a longer one beside them by a request for each."""
     single = await vllm.score_choices(FIRST, QUESTION, [" positive", " negative"], truncate_left=False)
@@ -92,11 +96,24 @@ async def see_scoring(vllm: VllmEngine) -> Seen:
     answers = await likeliest_first(vllm)
     greedy = await vllm.score_choices(FIRST, QUESTION, answers, truncate_left=False)
     slowly = await vllm.score_choices(FIRST, QUESTION, [*answers, " quite so"], truncate_left=False)
+    ended = await vllm.score_choices(
+        FIRST,
+        Prompt(""),
+        [f"{QUESTION.text} positive", "So positive"],
+        ending=" positive",
+        truncate_left=False,
+    )
+    whole = {
+        text: await vllm.score_choices(FIRST, Prompt(""), [text], truncate_left=False)
+        for text in (" positive", LONG_TEXT, "")
+    }
     too_long = Prompt("good " * 3000)
     cut = await vllm.score_choices(FIRST, too_long, [" positive"], truncate_left=True)
     return {
         "single": [choice.logprob for choice in single.answer.choices],
         "several": [choice.logprob for choice in several.answer.choices],
+        "whole": [asdict(each.answer.choices[0]) for each in whole.values()],
+        "ended": [choice.logprob for choice in ended.answer.choices],
         "token_counts": [choice.token_count for choice in several.answer.choices],
         "timing": asdict(several.timing),
         "prompt_tokens": [single.usage.prompt_tokens, several.usage.prompt_tokens],

@@ -327,11 +327,19 @@ def test_keys_without_effect_may_be_empty() -> None:
     assert task_of(WORDS + text + "gen_prefix: ''\n").name == "words"
 
 
-@pytest.mark.parametrize("output_type", ["loglikelihood", "loglikelihood_rolling"])
-def test_other_outputs_are_refused(output_type: str) -> None:
-    assert faults_of(WORDS + f"output_type: {output_type}\n") == [
-        ("", 6, "output_type", f"'{output_type}' is none of multiple_choice, generate_until")
-    ]
+@pytest.mark.parametrize(
+    ("output_type", "metrics"),
+    [
+        ("loglikelihood", ["acc", "perplexity"]),
+        ("loglikelihood_rolling", ["word_perplexity", "byte_perplexity", "bits_per_byte"]),
+    ],
+)
+def test_given_texts_have_perplexities_by_default_and_no_generation(
+    output_type: str, metrics: list[str]
+) -> None:
+    task = task_of(WORDS + f"output_type: {output_type}\ngeneration_kwargs: {{until: ['.']}}\n")
+    assert (task.scoring.output_type, task.generation) == (OutputType(output_type), None)
+    assert [use.name for use in task.scoring.metrics] == metrics
 
 
 def test_a_task_of_python_code_is_reported_to_be_one() -> None:

@@ -276,7 +276,6 @@ def test_filters_that_cannot_be_executed_say_why(steps: str, problem: str) -> No
 @pytest.mark.parametrize(
     ("metric", "problem"),
     [
-        ("metric: !function utils.a, higher_is_better: false", "of no metric more is better: runs of the "),
         ("metric: !function utils.a, aggregation: median", "median: what code scores is summed up by mean, "),
         ("metric: !function gone.a", "!function gone.a: gone.py is not in the suite's folder"),
     ],

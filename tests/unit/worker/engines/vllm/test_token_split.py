@@ -1,6 +1,12 @@
 """The joint tokenisation: what lm-evaluation-harness does at the border of context and continuation."""
 
-from services.worker.engines.vllm.token_split import TokenSplit, cut_left, is_one_token_each, split_tokens
+from services.worker.engines.vllm.token_split import (
+    TokenSplit,
+    cut_left,
+    is_one_token_each,
+    rolling_windows,
+    split_tokens,
+)
 
 BOS = 1
 # A merging tokenizer in small: the longest piece that fits is a token, else the character itself.
@@ -78,3 +84,17 @@ def test_one_request_serves_single_tokens_after_the_same_context() -> None:
     assert is_one_token_each([TokenSplit((1,), (2,)), TokenSplit((1,), (3,))])
     assert not is_one_token_each([TokenSplit((1,), (2,)), TokenSplit((1,), (3, 4))])
     assert not is_one_token_each([TokenSplit((1,), (2,)), TokenSplit((9,), (3,))])
+
+
+def test_windows_of_a_text_score_each_token_once_after_as_much_as_there_is_room_for() -> None:
+    """As `get_rolling_token_windows` and `make_disjoint_window` of lm-evaluation-harness cut it."""
+    assert rolling_windows(TokenSplit((BOS,), tuple(range(11, 20))), 5) == (
+        TokenSplit((BOS,), (11, 12, 13, 14)),
+        TokenSplit((14,), (15, 16, 17, 18)),
+        TokenSplit((15, 16, 17, 18), (19,)),
+    )
+    assert rolling_windows(TokenSplit((BOS,), (11, 12)), 5) == (TokenSplit((BOS,), (11, 12)),)
+
+
+def test_a_text_without_tokens_has_no_window() -> None:
+    assert rolling_windows(TokenSplit((BOS,), ()), 5) == ()
