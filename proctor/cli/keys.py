@@ -1,12 +1,14 @@
 """`proctor keys`: API keys of users, for operators."""
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from proctor.cli.gateway import Session, command_group
-from proctor.cli.options import PageOption
+from proctor.cli.options import PROJECT_METAVAR, PageOption, read_project
 from proctor.cli.render.table import Column, date_and_time, table, texts
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import option_value
@@ -25,12 +27,24 @@ async def create_key(
     role: Annotated[str, typer.Option(help=f"{', '.join(words_of(key_pb2.Role))}.")] = "runner",
     days: Days = 90,
     note: Annotated[str, typer.Option(help="What it is for.")] = "",
+    project: Annotated[
+        int,
+        typer.Option(
+            parser=read_project,
+            metavar=PROJECT_METAVAR,
+            help="Name or number of the declared project that it is bound to; default: all of the user's.",
+        ),
+    ] = 0,
 ) -> None:
     """Make an API key. It is shown this once."""
     request = key_service_pb2.CreateKeyRequest(
-        user=of_user, role=option_value(key_pb2.Role, role, "--role"), days=days, note=note
+        user=of_user,
+        role=option_value(key_pb2.Role, role, "--role"),
+        days=days,
+        note=note,
+        project_id=project,
     )
-    session.terminal.show(await session.client.keys.CreateKey(request), print_made)
+    await _show_made(session, await session.client.keys.CreateKey(request))
 
 
 async def list_keys(
@@ -42,7 +56,9 @@ async def list_keys(
 ) -> None:
     """Show API keys, latest first, also those that ended."""
     request = key_service_pb2.ListKeysRequest(page_size=page_size, page_token=page, user=of_user)
-    session.terminal.show(await session.client.keys.ListKeys(request), print_keys)
+    found = await session.client.keys.ListKeys(request)
+    names = await session.client.project_names(key.project_id for key in found.keys)
+    session.terminal.show(found, partial(print_keys, names=names))
 
 
 async def rotate_key(
@@ -54,9 +70,9 @@ async def rotate_key(
     ] = 24,
     days: Days = 90,
 ) -> None:
-    """Replace an API key by a new one of the same user and role."""
+    """Replace an API key by a new one of the same user, role and project."""
     request = key_service_pb2.RotateKeyRequest(key_id=key_id, overlap_hours=overlap_hours, days=days)
-    session.terminal.show(await session.client.keys.RotateKey(request), print_made)
+    await _show_made(session, await session.client.keys.RotateKey(request))
 
 
 async def revoke_key(session: Session, *, key_id: KeyId) -> None:
@@ -72,14 +88,17 @@ def keys_group() -> typer.Typer:
     )
 
 
-def print_made(
-    console: Console, made: key_service_pb2.CreateKeyResponse | key_service_pb2.RotateKeyResponse
-) -> None:
+async def _show_made(session: Session, made: MadeKey) -> None:
+    names = await session.client.project_names([made.key.project_id])
+    session.terminal.show(made, partial(print_made, names=names))
+
+
+def print_made(console: Console, made: MadeKey, names: Mapping[int, str]) -> None:
+    """`names` are those of declared projects, by their numbers."""
     key = made.key
-    say(
-        console,
-        f"A {shown_word(key_pb2.Role, key.role)}'s key of {key.user}, until {date_and_time(key.expires_at)}:",
-    )
+    bound = f" in project {names.get(key.project_id, key.project_id)} only" if key.project_id else ""
+    role, until = shown_word(key_pb2.Role, key.role), date_and_time(key.expires_at)
+    say(console, f"A {role}'s key of {key.user}{bound}, until {until}:")
     # On one line, so that it can be copied.
     console.print(made.secret, soft_wrap=True, highlight=False)
     say(
@@ -89,16 +108,20 @@ def print_made(
     )
 
 
-def print_keys(console: Console, found: key_service_pb2.ListKeysResponse) -> None:
+def print_keys(console: Console, found: key_service_pb2.ListKeysResponse, names: Mapping[int, str]) -> None:
     if not found.keys:
         say(console, "There is no such key.")
         return
-    columns = (*texts("id"), Column("user, note", "whole"), *texts("role", "last used", "until (UTC)"))
+    columns = (
+        *texts("id"),
+        Column("user, note", "whole"),
+        *texts("role, project", "last used", "until (UTC)"),
+    )
     rows = (
         (
             key.key_id,
             ", ".join(part for part in (key.user, key.note) if part),
-            shown_word(key_pb2.Role, key.role),
+            ", ".join(filter(None, (shown_word(key_pb2.Role, key.role), _project(key, names)))),
             date_and_time(key.last_used_at) if key.HasField("last_used_at") else "never",
             "revoked" if key.HasField("revoked_at") else date_and_time(key.expires_at),
         )
@@ -107,6 +130,10 @@ def print_keys(console: Console, found: key_service_pb2.ListKeysResponse) -> Non
     console.print(table(console, columns, rows, "keys"))
     if found.next_page_token:
         say(console, f"The next page: --page {found.next_page_token}", style="dim")
+
+
+def _project(key: key_pb2.ApiKey, names: Mapping[int, str]) -> str:
+    return names.get(key.project_id, str(key.project_id)) if key.project_id else ""
 
 
 def _print_revoked(console: Console, revoked: key_service_pb2.RevokeKeyResponse) -> None:

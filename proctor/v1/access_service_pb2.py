@@ -27,7 +27,7 @@ from proctor.v1 import audit_pb2 as proctor_dot_v1_dot_audit__pb2
 from proctor.v1 import key_pb2 as proctor_dot_v1_dot_key__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fproctor/v1/access_service.proto\x12\nproctor.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16proctor/v1/audit.proto\x1a\x14proctor/v1/key.proto\"A\n\x18ListAccessChangesRequest\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\x14\n\x0cused_key_ids\x18\x02 \x03(\t\"\x82\x01\n\x08KnownKey\x12\x0e\n\x06key_id\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x1e\n\x04role\x18\x03 \x01(\x0e\x32\x10.proctor.v1.Role\x12\x0c\n\x04\x63ode\x18\x04 \x01(\x0c\x12*\n\x07\x65nds_in\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\"N\n\x0c\x45ndedSession\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12*\n\x07\x65nds_in\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"O\n\x0bKnownMember\x12\x12\n\nproject_id\x18\x01 \x01(\x03\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x1e\n\x04role\x18\x03 \x01(\x0e\x32\x10.proctor.v1.Role\"\xd4\x01\n\x19ListAccessChangesResponse\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\"\n\x04keys\x18\x02 \x03(\x0b\x32\x14.proctor.v1.KnownKey\x12*\n\x08sessions\x18\x03 \x03(\x0b\x32\x18.proctor.v1.EndedSession\x12\x10\n\x08has_more\x18\x04 \x01(\x08\x12\x1a\n\x12is_unknown_version\x18\x05 \x01(\x08\x12(\n\x07members\x18\x06 \x03(\x0b\x32\x17.proctor.v1.KnownMember\"S\n\x11\x45ndSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12*\n\x07\x65nds_in\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x14\n\x12\x45ndSessionResponse\"B\n\x16\x41\x64\x64\x41uditRecordsRequest\x12(\n\x07records\x18\x01 \x03(\x0b\x32\x17.proctor.v1.AuditRecord\"\x19\n\x17\x41\x64\x64\x41uditRecordsResponse2\x9a\x02\n\rAccessService\x12`\n\x11ListAccessChanges\x12$.proctor.v1.ListAccessChangesRequest\x1a%.proctor.v1.ListAccessChangesResponse\x12K\n\nEndSession\x12\x1d.proctor.v1.EndSessionRequest\x1a\x1e.proctor.v1.EndSessionResponse\x12Z\n\x0f\x41\x64\x64\x41uditRecords\x12\".proctor.v1.AddAuditRecordsRequest\x1a#.proctor.v1.AddAuditRecordsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fproctor/v1/access_service.proto\x12\nproctor.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16proctor/v1/audit.proto\x1a\x14proctor/v1/key.proto\"A\n\x18ListAccessChangesRequest\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\x14\n\x0cused_key_ids\x18\x02 \x03(\t\"\x96\x01\n\x08KnownKey\x12\x0e\n\x06key_id\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x1e\n\x04role\x18\x03 \x01(\x0e\x32\x10.proctor.v1.Role\x12\x0c\n\x04\x63ode\x18\x04 \x01(\x0c\x12*\n\x07\x65nds_in\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nproject_id\x18\x06 \x01(\x03\"N\n\x0c\x45ndedSession\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12*\n\x07\x65nds_in\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"O\n\x0bKnownMember\x12\x12\n\nproject_id\x18\x01 \x01(\x03\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x1e\n\x04role\x18\x03 \x01(\x0e\x32\x10.proctor.v1.Role\"0\n\x0cKnownProject\x12\x12\n\nproject_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\"\x80\x02\n\x19ListAccessChangesResponse\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\"\n\x04keys\x18\x02 \x03(\x0b\x32\x14.proctor.v1.KnownKey\x12*\n\x08sessions\x18\x03 \x03(\x0b\x32\x18.proctor.v1.EndedSession\x12\x10\n\x08has_more\x18\x04 \x01(\x08\x12\x1a\n\x12is_unknown_version\x18\x05 \x01(\x08\x12(\n\x07members\x18\x06 \x03(\x0b\x32\x17.proctor.v1.KnownMember\x12*\n\x08projects\x18\x07 \x03(\x0b\x32\x18.proctor.v1.KnownProject\"S\n\x11\x45ndSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12*\n\x07\x65nds_in\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x14\n\x12\x45ndSessionResponse\"B\n\x16\x41\x64\x64\x41uditRecordsRequest\x12(\n\x07records\x18\x01 \x03(\x0b\x32\x17.proctor.v1.AuditRecord\"\x19\n\x17\x41\x64\x64\x41uditRecordsResponse2\x9a\x02\n\rAccessService\x12`\n\x11ListAccessChanges\x12$.proctor.v1.ListAccessChangesRequest\x1a%.proctor.v1.ListAccessChangesResponse\x12K\n\nEndSession\x12\x1d.proctor.v1.EndSessionRequest\x1a\x1e.proctor.v1.EndSessionResponse\x12Z\n\x0f\x41\x64\x64\x41uditRecords\x12\".proctor.v1.AddAuditRecordsRequest\x1a#.proctor.v1.AddAuditRecordsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,21 +37,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTACCESSCHANGESREQUEST']._serialized_start=125
   _globals['_LISTACCESSCHANGESREQUEST']._serialized_end=190
   _globals['_KNOWNKEY']._serialized_start=193
-  _globals['_KNOWNKEY']._serialized_end=323
-  _globals['_ENDEDSESSION']._serialized_start=325
-  _globals['_ENDEDSESSION']._serialized_end=403
-  _globals['_KNOWNMEMBER']._serialized_start=405
-  _globals['_KNOWNMEMBER']._serialized_end=484
-  _globals['_LISTACCESSCHANGESRESPONSE']._serialized_start=487
-  _globals['_LISTACCESSCHANGESRESPONSE']._serialized_end=699
-  _globals['_ENDSESSIONREQUEST']._serialized_start=701
-  _globals['_ENDSESSIONREQUEST']._serialized_end=784
-  _globals['_ENDSESSIONRESPONSE']._serialized_start=786
-  _globals['_ENDSESSIONRESPONSE']._serialized_end=806
-  _globals['_ADDAUDITRECORDSREQUEST']._serialized_start=808
-  _globals['_ADDAUDITRECORDSREQUEST']._serialized_end=874
-  _globals['_ADDAUDITRECORDSRESPONSE']._serialized_start=876
-  _globals['_ADDAUDITRECORDSRESPONSE']._serialized_end=901
-  _globals['_ACCESSSERVICE']._serialized_start=904
-  _globals['_ACCESSSERVICE']._serialized_end=1186
+  _globals['_KNOWNKEY']._serialized_end=343
+  _globals['_ENDEDSESSION']._serialized_start=345
+  _globals['_ENDEDSESSION']._serialized_end=423
+  _globals['_KNOWNMEMBER']._serialized_start=425
+  _globals['_KNOWNMEMBER']._serialized_end=504
+  _globals['_KNOWNPROJECT']._serialized_start=506
+  _globals['_KNOWNPROJECT']._serialized_end=554
+  _globals['_LISTACCESSCHANGESRESPONSE']._serialized_start=557
+  _globals['_LISTACCESSCHANGESRESPONSE']._serialized_end=813
+  _globals['_ENDSESSIONREQUEST']._serialized_start=815
+  _globals['_ENDSESSIONREQUEST']._serialized_end=898
+  _globals['_ENDSESSIONRESPONSE']._serialized_start=900
+  _globals['_ENDSESSIONRESPONSE']._serialized_end=920
+  _globals['_ADDAUDITRECORDSREQUEST']._serialized_start=922
+  _globals['_ADDAUDITRECORDSREQUEST']._serialized_end=988
+  _globals['_ADDAUDITRECORDSRESPONSE']._serialized_start=990
+  _globals['_ADDAUDITRECORDSRESPONSE']._serialized_end=1015
+  _globals['_ACCESSSERVICE']._serialized_start=1018
+  _globals['_ACCESSSERVICE']._serialized_end=1300
 # @@protoc_insertion_point(module_scope)

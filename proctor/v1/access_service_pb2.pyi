@@ -60,6 +60,7 @@ class KnownKey(_message.Message):
     ROLE_FIELD_NUMBER: _builtins.int
     CODE_FIELD_NUMBER: _builtins.int
     ENDS_IN_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
     key_id: _builtins.str
     """Sixteen hexadecimal digits."""
     user: _builtins.str
@@ -68,6 +69,8 @@ class KnownKey(_message.Message):
     """What it allows."""
     code: _builtins.bytes
     """HMAC of the whole key."""
+    project_id: _builtins.int
+    """The project that it is bound to; 0 for all of the user's."""
     @_builtins.property
     def ends_in(self) -> _duration_pb2.Duration:
         """How long it is still taken; zero for one that was revoked or is over."""
@@ -80,10 +83,11 @@ class KnownKey(_message.Message):
         role: _key_pb2.Role.ValueType = ...,
         code: _builtins.bytes = ...,
         ends_in: _duration_pb2.Duration | None = ...,
+        project_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ends_in", b"ends_in"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "ends_in", b"ends_in", "key_id", b"key_id", "role", b"role", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "ends_in", b"ends_in", "key_id", b"key_id", "project_id", b"project_id", "role", b"role", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -148,6 +152,32 @@ class KnownMember(_message.Message):
 Global___KnownMember: _TypeAlias = KnownMember  # noqa: Y015
 
 @_typing.final
+class KnownProject(_message.Message):
+    """A declared project that is new, or has another name."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    project_id: _builtins.int
+    """Its number."""
+    name: _builtins.str
+    """Its name."""
+    def __init__(
+        self,
+        *,
+        project_id: _builtins.int = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "project_id", b"project_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KnownProject: _TypeAlias = KnownProject  # noqa: Y015
+
+@_typing.final
 class ListAccessChangesResponse(_message.Message):
     """Response of ListAccessChanges."""
 
@@ -159,6 +189,7 @@ class ListAccessChangesResponse(_message.Message):
     HAS_MORE_FIELD_NUMBER: _builtins.int
     IS_UNKNOWN_VERSION_FIELD_NUMBER: _builtins.int
     MEMBERS_FIELD_NUMBER: _builtins.int
+    PROJECTS_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """The version of the last change here, or the one that was asked for."""
     has_more: _builtins.bool
@@ -177,6 +208,10 @@ class ListAccessChangesResponse(_message.Message):
     def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___KnownMember]:
         """Changed roles in projects."""
 
+    @_builtins.property
+    def projects(self) -> _containers.RepeatedCompositeFieldContainer[Global___KnownProject]:
+        """Projects that are new or have another name."""
+
     def __init__(
         self,
         *,
@@ -186,10 +221,11 @@ class ListAccessChangesResponse(_message.Message):
         has_more: _builtins.bool = ...,
         is_unknown_version: _builtins.bool = ...,
         members: _abc.Iterable[Global___KnownMember] | None = ...,
+        projects: _abc.Iterable[Global___KnownProject] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_more", b"has_more", "is_unknown_version", b"is_unknown_version", "keys", b"keys", "members", b"members", "sessions", b"sessions", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_more", b"has_more", "is_unknown_version", b"is_unknown_version", "keys", b"keys", "members", b"members", "projects", b"projects", "sessions", b"sessions", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -57,7 +57,7 @@ class AccessServiceServicer:
     """
 
     def ListAccessChanges(self, request, context):
-        """Keys, ended sessions and members that have changed since a version. A gateway asks a few times a second.
+        """Keys, ended sessions, projects and members that have changed since a version. A gateway asks a few times a second.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

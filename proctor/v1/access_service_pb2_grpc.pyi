@@ -34,7 +34,7 @@ class AccessServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AccessServiceAsyncStub: ...
     ListAccessChanges: _grpc.UnaryUnaryMultiCallable[_access_service_pb2.ListAccessChangesRequest, _access_service_pb2.ListAccessChangesResponse]
-    """Keys, ended sessions and members that have changed since a version. A gateway asks a few times a second."""
+    """Keys, ended sessions, projects and members that have changed since a version. A gateway asks a few times a second."""
     EndSession: _grpc.UnaryUnaryMultiCallable[_access_service_pb2.EndSessionRequest, _access_service_pb2.EndSessionResponse]
     """Ends a session of a browser for all replicas."""
     AddAuditRecords: _grpc.UnaryUnaryMultiCallable[_access_service_pb2.AddAuditRecordsRequest, _access_service_pb2.AddAuditRecordsResponse]
@@ -46,7 +46,7 @@ class AccessServiceAsyncStub(AccessServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListAccessChanges: _aio.UnaryUnaryMultiCallable[_access_service_pb2.ListAccessChangesRequest, _access_service_pb2.ListAccessChangesResponse]  # type: ignore[assignment]
-    """Keys, ended sessions and members that have changed since a version. A gateway asks a few times a second."""
+    """Keys, ended sessions, projects and members that have changed since a version. A gateway asks a few times a second."""
     EndSession: _aio.UnaryUnaryMultiCallable[_access_service_pb2.EndSessionRequest, _access_service_pb2.EndSessionResponse]  # type: ignore[assignment]
     """Ends a session of a browser for all replicas."""
     AddAuditRecords: _aio.UnaryUnaryMultiCallable[_access_service_pb2.AddAuditRecordsRequest, _access_service_pb2.AddAuditRecordsResponse]  # type: ignore[assignment]
@@ -61,7 +61,7 @@ class AccessServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _access_service_pb2.ListAccessChangesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_access_service_pb2.ListAccessChangesResponse, _abc.Awaitable[_access_service_pb2.ListAccessChangesResponse]]:
-        """Keys, ended sessions and members that have changed since a version. A gateway asks a few times a second."""
+        """Keys, ended sessions, projects and members that have changed since a version. A gateway asks a few times a second."""
 
     @_abc_1.abstractmethod
     def EndSession(

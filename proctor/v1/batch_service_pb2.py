@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from proctor.v1 import outcome_pb2 as proctor_dot_v1_dot_outcome__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eproctor/v1/batch_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18proctor/v1/outcome.proto\"H\n\nBatchError\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05param\x18\x03 \x01(\t\x12\x0c\n\x04line\x18\x04 \x01(\x03\"\x81\x07\n\x05\x42\x61tch\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x15\n\rinput_file_id\x18\x03 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x04 \x01(\t\x12\x19\n\x11\x63ompletion_window\x18\x05 \x01(\t\x12\x31\n\x08metadata\x18\x06 \x03(\x0b\x32\x1f.proctor.v1.Batch.MetadataEntry\x12%\n\x05state\x18\x07 \x01(\x0e\x32\x16.proctor.v1.BatchState\x12&\n\x06\x65rrors\x18\x08 \x03(\x0b\x32\x16.proctor.v1.BatchError\x12\x0e\n\x06run_id\x18\t \x01(\t\x12\r\n\x05model\x18\n \x01(\t\x12\x16\n\x0eoutput_file_id\x18\x0b \x01(\t\x12\x15\n\rerror_file_id\x18\x0c \x01(\t\x12\r\n\x05total\x18\r \x01(\x03\x12\x10\n\x08\x61nswered\x18\x0e \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x0f \x01(\x03\x12%\n\x05usage\x18\x10 \x01(\x0b\x32\x16.proctor.v1.TokenUsage\x12.\n\ncreated_at\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpires_at\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0ein_progress_at\x18\x13 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rfinalizing_at\x18\x14 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x63ompleted_at\x18\x15 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tfailed_at\x18\x16 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpired_at\x18\x17 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rcancelling_at\x18\x18 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x63\x61ncelled_at\x18\x19 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xb7\x02\n\x12\x43reateBatchRequest\x12\x15\n\rinput_file_id\x18\x01 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\x19\n\x11\x63ompletion_window\x18\x03 \x01(\t\x12>\n\x08metadata\x18\x04 \x03(\x0b\x32,.proctor.v1.CreateBatchRequest.MetadataEntry\x12\x0c\n\x04user\x18\x05 \x01(\t\x12\x12\n\nrequest_id\x18\x06 \x01(\t\x12)\n\x1coutput_expires_after_seconds\x18\x07 \x01(\x03H\x00\x88\x01\x01\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x1f\n\x1d_output_expires_after_seconds\"7\n\x13\x43reateBatchResponse\x12 \n\x05\x62\x61tch\x18\x01 \x01(\x0b\x32\x11.proctor.v1.Batch\"#\n\x0fGetBatchRequest\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\"4\n\x10GetBatchResponse\x12 \n\x05\x62\x61tch\x18\x01 \x01(\x0b\x32\x11.proctor.v1.Batch\"?\n\x12ListBatchesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x16\n\x0e\x61\x66ter_batch_id\x18\x02 \x01(\t\"K\n\x13ListBatchesResponse\x12\"\n\x07\x62\x61tches\x18\x01 \x03(\x0b\x32\x11.proctor.v1.Batch\x12\x10\n\x08has_more\x18\x02 \x01(\x08\"&\n\x12\x43\x61ncelBatchRequest\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\"7\n\x13\x43\x61ncelBatchResponse\x12 \n\x05\x62\x61tch\x18\x01 \x01(\x0b\x32\x11.proctor.v1.Batch*\x81\x02\n\nBatchState\x12\x1b\n\x17\x42\x41TCH_STATE_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x42\x41TCH_STATE_VALIDATING\x10\x01\x12\x16\n\x12\x42\x41TCH_STATE_FAILED\x10\x02\x12\x1b\n\x17\x42\x41TCH_STATE_IN_PROGRESS\x10\x03\x12\x1a\n\x16\x42\x41TCH_STATE_FINALIZING\x10\x04\x12\x19\n\x15\x42\x41TCH_STATE_COMPLETED\x10\x05\x12\x17\n\x13\x42\x41TCH_STATE_EXPIRED\x10\x06\x12\x1a\n\x16\x42\x41TCH_STATE_CANCELLING\x10\x07\x12\x19\n\x15\x42\x41TCH_STATE_CANCELLED\x10\x08\x32\xc5\x02\n\x0c\x42\x61tchService\x12N\n\x0b\x43reateBatch\x12\x1e.proctor.v1.CreateBatchRequest\x1a\x1f.proctor.v1.CreateBatchResponse\x12\x45\n\x08GetBatch\x12\x1b.proctor.v1.GetBatchRequest\x1a\x1c.proctor.v1.GetBatchResponse\x12N\n\x0bListBatches\x12\x1e.proctor.v1.ListBatchesRequest\x1a\x1f.proctor.v1.ListBatchesResponse\x12N\n\x0b\x43\x61ncelBatch\x12\x1e.proctor.v1.CancelBatchRequest\x1a\x1f.proctor.v1.CancelBatchResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eproctor/v1/batch_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18proctor/v1/outcome.proto\"H\n\nBatchError\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05param\x18\x03 \x01(\t\x12\x0c\n\x04line\x18\x04 \x01(\x03\"\x95\x07\n\x05\x42\x61tch\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x15\n\rinput_file_id\x18\x03 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x04 \x01(\t\x12\x19\n\x11\x63ompletion_window\x18\x05 \x01(\t\x12\x31\n\x08metadata\x18\x06 \x03(\x0b\x32\x1f.proctor.v1.Batch.MetadataEntry\x12%\n\x05state\x18\x07 \x01(\x0e\x32\x16.proctor.v1.BatchState\x12&\n\x06\x65rrors\x18\x08 \x03(\x0b\x32\x16.proctor.v1.BatchError\x12\x0e\n\x06run_id\x18\t \x01(\t\x12\r\n\x05model\x18\n \x01(\t\x12\x16\n\x0eoutput_file_id\x18\x0b \x01(\t\x12\x15\n\rerror_file_id\x18\x0c \x01(\t\x12\r\n\x05total\x18\r \x01(\x03\x12\x10\n\x08\x61nswered\x18\x0e \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x0f \x01(\x03\x12%\n\x05usage\x18\x10 \x01(\x0b\x32\x16.proctor.v1.TokenUsage\x12.\n\ncreated_at\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpires_at\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0ein_progress_at\x18\x13 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rfinalizing_at\x18\x14 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x63ompleted_at\x18\x15 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tfailed_at\x18\x16 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpired_at\x18\x17 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rcancelling_at\x18\x18 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0c\x63\x61ncelled_at\x18\x19 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nproject_id\x18\x1a \x01(\x03\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xb7\x02\n\x12\x43reateBatchRequest\x12\x15\n\rinput_file_id\x18\x01 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\x19\n\x11\x63ompletion_window\x18\x03 \x01(\t\x12>\n\x08metadata\x18\x04 \x03(\x0b\x32,.proctor.v1.CreateBatchRequest.MetadataEntry\x12\x0c\n\x04user\x18\x05 \x01(\t\x12\x12\n\nrequest_id\x18\x06 \x01(\t\x12)\n\x1coutput_expires_after_seconds\x18\x07 \x01(\x03H\x00\x88\x01\x01\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x1f\n\x1d_output_expires_after_seconds\"7\n\x13\x43reateBatchResponse\x12 \n\x05\x62\x61tch\x18\x01 \x01(\x0b\x32\x11.proctor.v1.Batch\"#\n\x0fGetBatchRequest\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\"4\n\x10GetBatchResponse\x12 \n\x05\x62\x61tch\x18\x01 \x01(\x0b\x32\x11.proctor.v1.Batch\"?\n\x12ListBatchesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x16\n\x0e\x61\x66ter_batch_id\x18\x02 \x01(\t\"K\n\x13ListBatchesResponse\x12\"\n\x07\x62\x61tches\x18\x01 \x03(\x0b\x32\x11.proctor.v1.Batch\x12\x10\n\x08has_more\x18\x02 \x01(\x08\"&\n\x12\x43\x61ncelBatchRequest\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\"7\n\x13\x43\x61ncelBatchResponse\x12 \n\x05\x62\x61tch\x18\x01 \x01(\x0b\x32\x11.proctor.v1.Batch*\x81\x02\n\nBatchState\x12\x1b\n\x17\x42\x41TCH_STATE_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x42\x41TCH_STATE_VALIDATING\x10\x01\x12\x16\n\x12\x42\x41TCH_STATE_FAILED\x10\x02\x12\x1b\n\x17\x42\x41TCH_STATE_IN_PROGRESS\x10\x03\x12\x1a\n\x16\x42\x41TCH_STATE_FINALIZING\x10\x04\x12\x19\n\x15\x42\x41TCH_STATE_COMPLETED\x10\x05\x12\x17\n\x13\x42\x41TCH_STATE_EXPIRED\x10\x06\x12\x1a\n\x16\x42\x41TCH_STATE_CANCELLING\x10\x07\x12\x19\n\x15\x42\x41TCH_STATE_CANCELLED\x10\x08\x32\xc5\x02\n\x0c\x42\x61tchService\x12N\n\x0b\x43reateBatch\x12\x1e.proctor.v1.CreateBatchRequest\x1a\x1f.proctor.v1.CreateBatchResponse\x12\x45\n\x08GetBatch\x12\x1b.proctor.v1.GetBatchRequest\x1a\x1c.proctor.v1.GetBatchResponse\x12N\n\x0bListBatches\x12\x1e.proctor.v1.ListBatchesRequest\x1a\x1f.proctor.v1.ListBatchesResponse\x12N\n\x0b\x43\x61ncelBatch\x12\x1e.proctor.v1.CancelBatchRequest\x1a\x1f.proctor.v1.CancelBatchResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,32 +37,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BATCH_METADATAENTRY']._serialized_options = b'8\001'
   _globals['_CREATEBATCHREQUEST_METADATAENTRY']._loaded_options = None
   _globals['_CREATEBATCHREQUEST_METADATAENTRY']._serialized_options = b'8\001'
-  _globals['_BATCHSTATE']._serialized_start=1781
-  _globals['_BATCHSTATE']._serialized_end=2038
+  _globals['_BATCHSTATE']._serialized_start=1801
+  _globals['_BATCHSTATE']._serialized_end=2058
   _globals['_BATCHERROR']._serialized_start=105
   _globals['_BATCHERROR']._serialized_end=177
   _globals['_BATCH']._serialized_start=180
-  _globals['_BATCH']._serialized_end=1077
-  _globals['_BATCH_METADATAENTRY']._serialized_start=1030
-  _globals['_BATCH_METADATAENTRY']._serialized_end=1077
-  _globals['_CREATEBATCHREQUEST']._serialized_start=1080
-  _globals['_CREATEBATCHREQUEST']._serialized_end=1391
-  _globals['_CREATEBATCHREQUEST_METADATAENTRY']._serialized_start=1030
-  _globals['_CREATEBATCHREQUEST_METADATAENTRY']._serialized_end=1077
-  _globals['_CREATEBATCHRESPONSE']._serialized_start=1393
-  _globals['_CREATEBATCHRESPONSE']._serialized_end=1448
-  _globals['_GETBATCHREQUEST']._serialized_start=1450
-  _globals['_GETBATCHREQUEST']._serialized_end=1485
-  _globals['_GETBATCHRESPONSE']._serialized_start=1487
-  _globals['_GETBATCHRESPONSE']._serialized_end=1539
-  _globals['_LISTBATCHESREQUEST']._serialized_start=1541
-  _globals['_LISTBATCHESREQUEST']._serialized_end=1604
-  _globals['_LISTBATCHESRESPONSE']._serialized_start=1606
-  _globals['_LISTBATCHESRESPONSE']._serialized_end=1681
-  _globals['_CANCELBATCHREQUEST']._serialized_start=1683
-  _globals['_CANCELBATCHREQUEST']._serialized_end=1721
-  _globals['_CANCELBATCHRESPONSE']._serialized_start=1723
-  _globals['_CANCELBATCHRESPONSE']._serialized_end=1778
-  _globals['_BATCHSERVICE']._serialized_start=2041
-  _globals['_BATCHSERVICE']._serialized_end=2366
+  _globals['_BATCH']._serialized_end=1097
+  _globals['_BATCH_METADATAENTRY']._serialized_start=1050
+  _globals['_BATCH_METADATAENTRY']._serialized_end=1097
+  _globals['_CREATEBATCHREQUEST']._serialized_start=1100
+  _globals['_CREATEBATCHREQUEST']._serialized_end=1411
+  _globals['_CREATEBATCHREQUEST_METADATAENTRY']._serialized_start=1050
+  _globals['_CREATEBATCHREQUEST_METADATAENTRY']._serialized_end=1097
+  _globals['_CREATEBATCHRESPONSE']._serialized_start=1413
+  _globals['_CREATEBATCHRESPONSE']._serialized_end=1468
+  _globals['_GETBATCHREQUEST']._serialized_start=1470
+  _globals['_GETBATCHREQUEST']._serialized_end=1505
+  _globals['_GETBATCHRESPONSE']._serialized_start=1507
+  _globals['_GETBATCHRESPONSE']._serialized_end=1559
+  _globals['_LISTBATCHESREQUEST']._serialized_start=1561
+  _globals['_LISTBATCHESREQUEST']._serialized_end=1624
+  _globals['_LISTBATCHESRESPONSE']._serialized_start=1626
+  _globals['_LISTBATCHESRESPONSE']._serialized_end=1701
+  _globals['_CANCELBATCHREQUEST']._serialized_start=1703
+  _globals['_CANCELBATCHREQUEST']._serialized_end=1741
+  _globals['_CANCELBATCHRESPONSE']._serialized_start=1743
+  _globals['_CANCELBATCHRESPONSE']._serialized_end=1798
+  _globals['_BATCHSERVICE']._serialized_start=2061
+  _globals['_BATCHSERVICE']._serialized_end=2386
 # @@protoc_insertion_point(module_scope)

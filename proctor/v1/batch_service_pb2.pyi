@@ -154,6 +154,7 @@ class Batch(_message.Message):
     EXPIRED_AT_FIELD_NUMBER: _builtins.int
     CANCELLING_AT_FIELD_NUMBER: _builtins.int
     CANCELLED_AT_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     """"batch_" and 32 hexadecimal digits."""
     user: _builtins.str
@@ -180,6 +181,8 @@ class Batch(_message.Message):
     """Lines with an answer."""
     failed: _builtins.int
     """Lines with a failure; in a final state all lines without an answer."""
+    project_id: _builtins.int
+    """The project that it is in, which is that of its input file; 0: none."""
     @_builtins.property
     def metadata(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Up to 16 pairs."""
@@ -256,10 +259,11 @@ class Batch(_message.Message):
         expired_at: _timestamp_pb2.Timestamp | None = ...,
         cancelling_at: _timestamp_pb2.Timestamp | None = ...,
         cancelled_at: _timestamp_pb2.Timestamp | None = ...,
+        project_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["cancelled_at", b"cancelled_at", "cancelling_at", b"cancelling_at", "completed_at", b"completed_at", "created_at", b"created_at", "expired_at", b"expired_at", "expires_at", b"expires_at", "failed_at", b"failed_at", "finalizing_at", b"finalizing_at", "in_progress_at", b"in_progress_at", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "batch_id", b"batch_id", "cancelled_at", b"cancelled_at", "cancelling_at", b"cancelling_at", "completed_at", b"completed_at", "completion_window", b"completion_window", "created_at", b"created_at", "endpoint", b"endpoint", "error_file_id", b"error_file_id", "errors", b"errors", "expired_at", b"expired_at", "expires_at", b"expires_at", "failed", b"failed", "failed_at", b"failed_at", "finalizing_at", b"finalizing_at", "in_progress_at", b"in_progress_at", "input_file_id", b"input_file_id", "metadata", b"metadata", "model", b"model", "output_file_id", b"output_file_id", "run_id", b"run_id", "state", b"state", "total", b"total", "usage", b"usage", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "batch_id", b"batch_id", "cancelled_at", b"cancelled_at", "cancelling_at", b"cancelling_at", "completed_at", b"completed_at", "completion_window", b"completion_window", "created_at", b"created_at", "endpoint", b"endpoint", "error_file_id", b"error_file_id", "errors", b"errors", "expired_at", b"expired_at", "expires_at", b"expires_at", "failed", b"failed", "failed_at", b"failed_at", "finalizing_at", b"finalizing_at", "in_progress_at", b"in_progress_at", "input_file_id", b"input_file_id", "metadata", b"metadata", "model", b"model", "output_file_id", b"output_file_id", "project_id", b"project_id", "run_id", b"run_id", "state", b"state", "total", b"total", "usage", b"usage", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -25,15 +25,15 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n proctor/v1/dataset_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\";\n\rColumnMapping\x12\x0e\n\x06prompt\x18\x01 \x01(\t\x12\x0e\n\x06target\x18\x02 \x01(\t\x12\n\n\x02id\x18\x03 \x01(\t\"\xba\x01\n\rDatasetHeader\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12)\n\x06\x66ormat\x18\x03 \x01(\x0e\x32\x19.proctor.v1.DatasetFormat\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x0e\n\x06\x64igest\x18\x05 \x01(\t\x12\x12\n\nproject_id\x18\x06 \x01(\x03\x12*\n\x07mapping\x18\x07 \x01(\x0b\x32\x19.proctor.v1.ColumnMapping\"\x0c\n\nDatasetEnd\"\x86\x01\n\x14UploadDatasetRequest\x12+\n\x06header\x18\x01 \x01(\x0b\x32\x19.proctor.v1.DatasetHeaderH\x00\x12\x11\n\x07\x63ontent\x18\x02 \x01(\x0cH\x00\x12%\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x16.proctor.v1.DatasetEndH\x00\x42\x07\n\x05\x63hunk\"J\n\x0c\x44\x61tasetFault\x12\x0c\n\x04line\x18\x01 \x01(\x03\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\x0f\n\x07problem\x18\x03 \x01(\t\x12\x0c\n\x04text\x18\x04 \x01(\t\"|\n\x15UploadDatasetResponse\x12$\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x13.proctor.v1.Dataset\x12(\n\x06\x66\x61ults\x18\x02 \x03(\x0b\x32\x18.proctor.v1.DatasetFault\x12\x13\n\x0b\x66\x61ult_count\x18\x03 \x01(\x03\"\x84\x02\n\x07\x44\x61taset\x12\x12\n\ndataset_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x11\n\trow_count\x18\x03 \x01(\x03\x12\x12\n\nsize_bytes\x18\x04 \x01(\x03\x12\x0e\n\x06\x64igest\x18\x05 \x01(\t\x12)\n\x06\x66ormat\x18\x06 \x01(\x0e\x32\x19.proctor.v1.DatasetFormat\x12\x0c\n\x04user\x18\x07 \x01(\t\x12/\n\x0buploaded_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0ctarget_count\x18\t \x01(\x03\x12\x0e\n\x06models\x18\n \x03(\t\x12\x10\n\x08\x65ndpoint\x18\x0b \x01(\t\"v\n\nDatasetRow\x12\x0e\n\x06\x64oc_id\x18\x01 \x01(\x03\x12\x0e\n\x06row_id\x18\x02 \x01(\t\x12\x11\n\tbody_json\x18\x03 \x01(\t\x12\x13\n\x06target\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x15\n\rmetadata_json\x18\x05 \x01(\tB\t\n\x07_target\"\'\n\x11GetDatasetRequest\x12\x12\n\ndataset_id\x18\x01 \x01(\t\":\n\x12GetDatasetResponse\x12$\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x13.proctor.v1.Dataset\"<\n\x13ListDatasetsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"e\n\x14ListDatasetsResponse\x12%\n\x08\x64\x61tasets\x18\x01 \x03(\x0b\x32\x13.proctor.v1.Dataset\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\r\n\x05total\x18\x03 \x01(\x03\"\xa0\x01\n\x14PreviewUploadRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12)\n\x06\x66ormat\x18\x02 \x01(\x0e\x32\x19.proctor.v1.DatasetFormat\x12\x11\n\tbeginning\x18\x03 \x01(\x0c\x12\x10\n\x08is_whole\x18\x04 \x01(\x08\x12*\n\x07mapping\x18\x05 \x01(\x0b\x32\x19.proctor.v1.ColumnMapping\"\xe4\x01\n\x15PreviewUploadResponse\x12)\n\x06\x66ormat\x18\x01 \x01(\x0e\x32\x19.proctor.v1.DatasetFormat\x12\x0f\n\x07\x63olumns\x18\x02 \x03(\t\x12*\n\x07mapping\x18\x03 \x01(\x0b\x32\x19.proctor.v1.ColumnMapping\x12\x13\n\x0bis_proposed\x18\x04 \x01(\x08\x12$\n\x04rows\x18\x05 \x03(\x0b\x32\x16.proctor.v1.DatasetRow\x12(\n\x06\x66\x61ults\x18\x06 \x03(\x0b\x32\x18.proctor.v1.DatasetFault\"\x98\x01\n\x0cSavedMapping\x12\x0c\n\x04name\x18\x01 \x01(\t\x12*\n\x07mapping\x18\x02 \x01(\x0b\x32\x19.proctor.v1.ColumnMapping\x12\x0c\n\x04user\x18\x03 \x01(\t\x12\x12\n\nproject_id\x18\x04 \x01(\x03\x12,\n\x08saved_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"b\n\x12SaveMappingRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12*\n\x07mapping\x18\x02 \x01(\x0b\x32\x19.proctor.v1.ColumnMapping\x12\x12\n\nproject_id\x18\x03 \x01(\x03\">\n\x13SaveMappingResponse\x12\'\n\x05saved\x18\x01 \x01(\x0b\x32\x18.proctor.v1.SavedMapping\"5\n\x11GetMappingRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nproject_id\x18\x02 \x01(\x03\"=\n\x12GetMappingResponse\x12\'\n\x05saved\x18\x01 \x01(\x0b\x32\x18.proctor.v1.SavedMapping\"K\n\x13ListMappingsRequest\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x17\n\nproject_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\r\n\x0b_project_id\"B\n\x14ListMappingsResponse\x12*\n\x08mappings\x18\x01 \x03(\x0b\x32\x18.proctor.v1.SavedMapping\"8\n\x14\x44\x65leteMappingRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nproject_id\x18\x02 \x01(\x03\"\x17\n\x15\x44\x65leteMappingResponse\"T\n\x15PreviewDatasetRequest\x12\x12\n\ndataset_id\x18\x01 \x01(\t\x12\x14\n\x0c\x66irst_doc_id\x18\x02 \x01(\x03\x12\x11\n\trow_count\x18\x03 \x01(\x05\">\n\x16PreviewDatasetResponse\x12$\n\x04rows\x18\x01 \x03(\x0b\x32\x16.proctor.v1.DatasetRow\"*\n\x14\x44\x65leteDatasetRequest\x12\x12\n\ndataset_id\x18\x01 \x01(\t\"\x17\n\x15\x44\x65leteDatasetResponse*\x95\x01\n\rDatasetFormat\x12\x1e\n\x1a\x44\x41TASET_FORMAT_UNSPECIFIED\x10\x00\x12\x18\n\x14\x44\x41TASET_FORMAT_JSONL\x10\x01\x12\x16\n\x12\x44\x41TASET_FORMAT_CSV\x10\x02\x12\x1a\n\x16\x44\x41TASET_FORMAT_PARQUET\x10\x03\x12\x16\n\x12\x44\x41TASET_FORMAT_TSV\x10\x04\x32\xd3\x06\n\x0e\x44\x61tasetService\x12V\n\rUploadDataset\x12 .proctor.v1.UploadDatasetRequest\x1a!.proctor.v1.UploadDatasetResponse(\x01\x12K\n\nGetDataset\x12\x1d.proctor.v1.GetDatasetRequest\x1a\x1e.proctor.v1.GetDatasetResponse\x12Q\n\x0cListDatasets\x12\x1f.proctor.v1.ListDatasetsRequest\x1a .proctor.v1.ListDatasetsResponse\x12W\n\x0ePreviewDataset\x12!.proctor.v1.PreviewDatasetRequest\x1a\".proctor.v1.PreviewDatasetResponse\x12T\n\rPreviewUpload\x12 .proctor.v1.PreviewUploadRequest\x1a!.proctor.v1.PreviewUploadResponse\x12N\n\x0bSaveMapping\x12\x1e.proctor.v1.SaveMappingRequest\x1a\x1f.proctor.v1.SaveMappingResponse\x12K\n\nGetMapping\x12\x1d.proctor.v1.GetMappingRequest\x1a\x1e.proctor.v1.GetMappingResponse\x12Q\n\x0cListMappings\x12\x1f.proctor.v1.ListMappingsRequest\x1a .proctor.v1.ListMappingsResponse\x12T\n\rDeleteMapping\x12 .proctor.v1.DeleteMappingRequest\x1a!.proctor.v1.DeleteMappingResponse\x12T\n\rDeleteDataset\x12 .proctor.v1.DeleteDatasetRequest\x1a!.proctor.v1.DeleteDatasetResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n proctor/v1/dataset_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\";\n\rColumnMapping\x12\x0e\n\x06prompt\x18\x01 \x01(\t\x12\x0e\n\x06target\x18\x02 \x01(\t\x12\n\n\x02id\x18\x03 \x01(\t\"\xba\x01\n\rDatasetHeader\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12)\n\x06\x66ormat\x18\x03 \x01(\x0e\x32\x19.proctor.v1.DatasetFormat\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x0e\n\x06\x64igest\x18\x05 \x01(\t\x12\x12\n\nproject_id\x18\x06 \x01(\x03\x12*\n\x07mapping\x18\x07 \x01(\x0b\x32\x19.proctor.v1.ColumnMapping\"\x0c\n\nDatasetEnd\"\x86\x01\n\x14UploadDatasetRequest\x12+\n\x06header\x18\x01 \x01(\x0b\x32\x19.proctor.v1.DatasetHeaderH\x00\x12\x11\n\x07\x63ontent\x18\x02 \x01(\x0cH\x00\x12%\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x16.proctor.v1.DatasetEndH\x00\x42\x07\n\x05\x63hunk\"J\n\x0c\x44\x61tasetFault\x12\x0c\n\x04line\x18\x01 \x01(\x03\x12\r\n\x05\x66ield\x18\x02 \x01(\t\x12\x0f\n\x07problem\x18\x03 \x01(\t\x12\x0c\n\x04text\x18\x04 \x01(\t\"|\n\x15UploadDatasetResponse\x12$\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x13.proctor.v1.Dataset\x12(\n\x06\x66\x61ults\x18\x02 \x03(\x0b\x32\x18.proctor.v1.DatasetFault\x12\x13\n\x0b\x66\x61ult_count\x18\x03 \x01(\x03\"\x98\x02\n\x07\x44\x61taset\x12\x12\n\ndataset_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x11\n\trow_count\x18\x03 \x01(\x03\x12\x12\n\nsize_bytes\x18\x04 \x01(\x03\x12\x0e\n\x06\x64igest\x18\x05 \x01(\t\x12)\n\x06\x66ormat\x18\x06 \x01(\x0e\x32\x19.proctor.v1.DatasetFormat\x12\x0c\n\x04user\x18\x07 \x01(\t\x12/\n\x0buploaded_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0ctarget_count\x18\t \x01(\x03\x12\x0e\n\x06models\x18\n \x03(\t\x12\x10\n\x08\x65ndpoint\x18\x0b \x01(\t\x12\x12\n\nproject_id\x18\x0c \x01(\x03\"v\n\nDatasetRow\x12\x0e\n\x06\x64oc_id\x18\x01 \x01(\x03\x12\x0e\n\x06row_id\x18\x02 \x01(\t\x12\x11\n\tbody_json\x18\x03 \x01(\t\x12\x13\n\x06target\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x15\n\rmetadata_json\x18\x05 \x01(\tB\t\n\x07_target\"\'\n\x11GetDatasetRequest\x12\x12\n\ndataset_id\x18\x01 \x01(\t\":\n\x12GetDatasetResponse\x12$\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x13.proctor.v1.Dataset\"<\n\x13ListDatasetsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"e\n\x14ListDatasetsResponse\x12%\n\x08\x64\x61tasets\x18\x01 \x03(\x0b\x32\x13.proctor.v1.Dataset\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\r\n\x05total\x18\x03 \x01(\x03\"\xa0\x01\n\x14PreviewUploadRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12)\n\x06\x66ormat\x18\x02 \x01(\x0e\x32\x19.proctor.v1.DatasetFormat\x12\x11\n\tbeginning\x18\x03 \x01(\x0c\x12\x10\n\x08is_whole\x18\x04 \x01(\x08\x12*\n\x07mapping\x18\x05 \x01(\x0b\x32\x19.proctor.v1.ColumnMapping\"\xe4\x01\n\x15PreviewUploadResponse\x12)\n\x06\x66ormat\x18\x01 \x01(\x0e\x32\x19.proctor.v1.DatasetFormat\x12\x0f\n\x07\x63olumns\x18\x02 \x03(\t\x12*\n\x07mapping\x18\x03 \x01(\x0b\x32\x19.proctor.v1.ColumnMapping\x12\x13\n\x0bis_proposed\x18\x04 \x01(\x08\x12$\n\x04rows\x18\x05 \x03(\x0b\x32\x16.proctor.v1.DatasetRow\x12(\n\x06\x66\x61ults\x18\x06 \x03(\x0b\x32\x18.proctor.v1.DatasetFault\"\x98\x01\n\x0cSavedMapping\x12\x0c\n\x04name\x18\x01 \x01(\t\x12*\n\x07mapping\x18\x02 \x01(\x0b\x32\x19.proctor.v1.ColumnMapping\x12\x0c\n\x04user\x18\x03 \x01(\t\x12\x12\n\nproject_id\x18\x04 \x01(\x03\x12,\n\x08saved_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"b\n\x12SaveMappingRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12*\n\x07mapping\x18\x02 \x01(\x0b\x32\x19.proctor.v1.ColumnMapping\x12\x12\n\nproject_id\x18\x03 \x01(\x03\">\n\x13SaveMappingResponse\x12\'\n\x05saved\x18\x01 \x01(\x0b\x32\x18.proctor.v1.SavedMapping\"5\n\x11GetMappingRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nproject_id\x18\x02 \x01(\x03\"=\n\x12GetMappingResponse\x12\'\n\x05saved\x18\x01 \x01(\x0b\x32\x18.proctor.v1.SavedMapping\"K\n\x13ListMappingsRequest\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x17\n\nproject_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\r\n\x0b_project_id\"B\n\x14ListMappingsResponse\x12*\n\x08mappings\x18\x01 \x03(\x0b\x32\x18.proctor.v1.SavedMapping\"8\n\x14\x44\x65leteMappingRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nproject_id\x18\x02 \x01(\x03\"\x17\n\x15\x44\x65leteMappingResponse\"T\n\x15PreviewDatasetRequest\x12\x12\n\ndataset_id\x18\x01 \x01(\t\x12\x14\n\x0c\x66irst_doc_id\x18\x02 \x01(\x03\x12\x11\n\trow_count\x18\x03 \x01(\x05\">\n\x16PreviewDatasetResponse\x12$\n\x04rows\x18\x01 \x03(\x0b\x32\x16.proctor.v1.DatasetRow\"*\n\x14\x44\x65leteDatasetRequest\x12\x12\n\ndataset_id\x18\x01 \x01(\t\"\x17\n\x15\x44\x65leteDatasetResponse*\x95\x01\n\rDatasetFormat\x12\x1e\n\x1a\x44\x41TASET_FORMAT_UNSPECIFIED\x10\x00\x12\x18\n\x14\x44\x41TASET_FORMAT_JSONL\x10\x01\x12\x16\n\x12\x44\x41TASET_FORMAT_CSV\x10\x02\x12\x1a\n\x16\x44\x41TASET_FORMAT_PARQUET\x10\x03\x12\x16\n\x12\x44\x41TASET_FORMAT_TSV\x10\x04\x32\xd3\x06\n\x0e\x44\x61tasetService\x12V\n\rUploadDataset\x12 .proctor.v1.UploadDatasetRequest\x1a!.proctor.v1.UploadDatasetResponse(\x01\x12K\n\nGetDataset\x12\x1d.proctor.v1.GetDatasetRequest\x1a\x1e.proctor.v1.GetDatasetResponse\x12Q\n\x0cListDatasets\x12\x1f.proctor.v1.ListDatasetsRequest\x1a .proctor.v1.ListDatasetsResponse\x12W\n\x0ePreviewDataset\x12!.proctor.v1.PreviewDatasetRequest\x1a\".proctor.v1.PreviewDatasetResponse\x12T\n\rPreviewUpload\x12 .proctor.v1.PreviewUploadRequest\x1a!.proctor.v1.PreviewUploadResponse\x12N\n\x0bSaveMapping\x12\x1e.proctor.v1.SaveMappingRequest\x1a\x1f.proctor.v1.SaveMappingResponse\x12K\n\nGetMapping\x12\x1d.proctor.v1.GetMappingRequest\x1a\x1e.proctor.v1.GetMappingResponse\x12Q\n\x0cListMappings\x12\x1f.proctor.v1.ListMappingsRequest\x1a .proctor.v1.ListMappingsResponse\x12T\n\rDeleteMapping\x12 .proctor.v1.DeleteMappingRequest\x1a!.proctor.v1.DeleteMappingResponse\x12T\n\rDeleteDataset\x12 .proctor.v1.DeleteDatasetRequest\x1a!.proctor.v1.DeleteDatasetResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.dataset_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_DATASETFORMAT']._serialized_start=2612
-  _globals['_DATASETFORMAT']._serialized_end=2761
+  _globals['_DATASETFORMAT']._serialized_start=2632
+  _globals['_DATASETFORMAT']._serialized_end=2781
   _globals['_COLUMNMAPPING']._serialized_start=81
   _globals['_COLUMNMAPPING']._serialized_end=140
   _globals['_DATASETHEADER']._serialized_start=143
@@ -47,47 +47,47 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_UPLOADDATASETRESPONSE']._serialized_start=558
   _globals['_UPLOADDATASETRESPONSE']._serialized_end=682
   _globals['_DATASET']._serialized_start=685
-  _globals['_DATASET']._serialized_end=945
-  _globals['_DATASETROW']._serialized_start=947
-  _globals['_DATASETROW']._serialized_end=1065
-  _globals['_GETDATASETREQUEST']._serialized_start=1067
-  _globals['_GETDATASETREQUEST']._serialized_end=1106
-  _globals['_GETDATASETRESPONSE']._serialized_start=1108
-  _globals['_GETDATASETRESPONSE']._serialized_end=1166
-  _globals['_LISTDATASETSREQUEST']._serialized_start=1168
-  _globals['_LISTDATASETSREQUEST']._serialized_end=1228
-  _globals['_LISTDATASETSRESPONSE']._serialized_start=1230
-  _globals['_LISTDATASETSRESPONSE']._serialized_end=1331
-  _globals['_PREVIEWUPLOADREQUEST']._serialized_start=1334
-  _globals['_PREVIEWUPLOADREQUEST']._serialized_end=1494
-  _globals['_PREVIEWUPLOADRESPONSE']._serialized_start=1497
-  _globals['_PREVIEWUPLOADRESPONSE']._serialized_end=1725
-  _globals['_SAVEDMAPPING']._serialized_start=1728
-  _globals['_SAVEDMAPPING']._serialized_end=1880
-  _globals['_SAVEMAPPINGREQUEST']._serialized_start=1882
-  _globals['_SAVEMAPPINGREQUEST']._serialized_end=1980
-  _globals['_SAVEMAPPINGRESPONSE']._serialized_start=1982
-  _globals['_SAVEMAPPINGRESPONSE']._serialized_end=2044
-  _globals['_GETMAPPINGREQUEST']._serialized_start=2046
-  _globals['_GETMAPPINGREQUEST']._serialized_end=2099
-  _globals['_GETMAPPINGRESPONSE']._serialized_start=2101
-  _globals['_GETMAPPINGRESPONSE']._serialized_end=2162
-  _globals['_LISTMAPPINGSREQUEST']._serialized_start=2164
-  _globals['_LISTMAPPINGSREQUEST']._serialized_end=2239
-  _globals['_LISTMAPPINGSRESPONSE']._serialized_start=2241
-  _globals['_LISTMAPPINGSRESPONSE']._serialized_end=2307
-  _globals['_DELETEMAPPINGREQUEST']._serialized_start=2309
-  _globals['_DELETEMAPPINGREQUEST']._serialized_end=2365
-  _globals['_DELETEMAPPINGRESPONSE']._serialized_start=2367
-  _globals['_DELETEMAPPINGRESPONSE']._serialized_end=2390
-  _globals['_PREVIEWDATASETREQUEST']._serialized_start=2392
-  _globals['_PREVIEWDATASETREQUEST']._serialized_end=2476
-  _globals['_PREVIEWDATASETRESPONSE']._serialized_start=2478
-  _globals['_PREVIEWDATASETRESPONSE']._serialized_end=2540
-  _globals['_DELETEDATASETREQUEST']._serialized_start=2542
-  _globals['_DELETEDATASETREQUEST']._serialized_end=2584
-  _globals['_DELETEDATASETRESPONSE']._serialized_start=2586
-  _globals['_DELETEDATASETRESPONSE']._serialized_end=2609
-  _globals['_DATASETSERVICE']._serialized_start=2764
-  _globals['_DATASETSERVICE']._serialized_end=3615
+  _globals['_DATASET']._serialized_end=965
+  _globals['_DATASETROW']._serialized_start=967
+  _globals['_DATASETROW']._serialized_end=1085
+  _globals['_GETDATASETREQUEST']._serialized_start=1087
+  _globals['_GETDATASETREQUEST']._serialized_end=1126
+  _globals['_GETDATASETRESPONSE']._serialized_start=1128
+  _globals['_GETDATASETRESPONSE']._serialized_end=1186
+  _globals['_LISTDATASETSREQUEST']._serialized_start=1188
+  _globals['_LISTDATASETSREQUEST']._serialized_end=1248
+  _globals['_LISTDATASETSRESPONSE']._serialized_start=1250
+  _globals['_LISTDATASETSRESPONSE']._serialized_end=1351
+  _globals['_PREVIEWUPLOADREQUEST']._serialized_start=1354
+  _globals['_PREVIEWUPLOADREQUEST']._serialized_end=1514
+  _globals['_PREVIEWUPLOADRESPONSE']._serialized_start=1517
+  _globals['_PREVIEWUPLOADRESPONSE']._serialized_end=1745
+  _globals['_SAVEDMAPPING']._serialized_start=1748
+  _globals['_SAVEDMAPPING']._serialized_end=1900
+  _globals['_SAVEMAPPINGREQUEST']._serialized_start=1902
+  _globals['_SAVEMAPPINGREQUEST']._serialized_end=2000
+  _globals['_SAVEMAPPINGRESPONSE']._serialized_start=2002
+  _globals['_SAVEMAPPINGRESPONSE']._serialized_end=2064
+  _globals['_GETMAPPINGREQUEST']._serialized_start=2066
+  _globals['_GETMAPPINGREQUEST']._serialized_end=2119
+  _globals['_GETMAPPINGRESPONSE']._serialized_start=2121
+  _globals['_GETMAPPINGRESPONSE']._serialized_end=2182
+  _globals['_LISTMAPPINGSREQUEST']._serialized_start=2184
+  _globals['_LISTMAPPINGSREQUEST']._serialized_end=2259
+  _globals['_LISTMAPPINGSRESPONSE']._serialized_start=2261
+  _globals['_LISTMAPPINGSRESPONSE']._serialized_end=2327
+  _globals['_DELETEMAPPINGREQUEST']._serialized_start=2329
+  _globals['_DELETEMAPPINGREQUEST']._serialized_end=2385
+  _globals['_DELETEMAPPINGRESPONSE']._serialized_start=2387
+  _globals['_DELETEMAPPINGRESPONSE']._serialized_end=2410
+  _globals['_PREVIEWDATASETREQUEST']._serialized_start=2412
+  _globals['_PREVIEWDATASETREQUEST']._serialized_end=2496
+  _globals['_PREVIEWDATASETRESPONSE']._serialized_start=2498
+  _globals['_PREVIEWDATASETRESPONSE']._serialized_end=2560
+  _globals['_DELETEDATASETREQUEST']._serialized_start=2562
+  _globals['_DELETEDATASETREQUEST']._serialized_end=2604
+  _globals['_DELETEDATASETRESPONSE']._serialized_start=2606
+  _globals['_DELETEDATASETRESPONSE']._serialized_end=2629
+  _globals['_DATASETSERVICE']._serialized_start=2784
+  _globals['_DATASETSERVICE']._serialized_end=3635
 # @@protoc_insertion_point(module_scope)

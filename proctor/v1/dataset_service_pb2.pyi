@@ -280,6 +280,7 @@ class Dataset(_message.Message):
     TARGET_COUNT_FIELD_NUMBER: _builtins.int
     MODELS_FIELD_NUMBER: _builtins.int
     ENDPOINT_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
     dataset_id: _builtins.str
     """"ds_" and 32 hexadecimal digits."""
     name: _builtins.str
@@ -298,6 +299,8 @@ class Dataset(_message.Message):
     """Rows with a target."""
     endpoint: _builtins.str
     """"/v1/chat/completions" or "/v1/completions" when its lines are batch requests; empty otherwise."""
+    project_id: _builtins.int
+    """The project that it is in; 0: none."""
     @_builtins.property
     def uploaded_at(self) -> _timestamp_pb2.Timestamp:
         """When it was uploaded."""
@@ -320,10 +323,11 @@ class Dataset(_message.Message):
         target_count: _builtins.int = ...,
         models: _abc.Iterable[_builtins.str] | None = ...,
         endpoint: _builtins.str = ...,
+        project_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["uploaded_at", b"uploaded_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset_id", b"dataset_id", "digest", b"digest", "endpoint", b"endpoint", "format", b"format", "models", b"models", "name", b"name", "row_count", b"row_count", "size_bytes", b"size_bytes", "target_count", b"target_count", "uploaded_at", b"uploaded_at", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset_id", b"dataset_id", "digest", b"digest", "endpoint", b"endpoint", "format", b"format", "models", b"models", "name", b"name", "project_id", b"project_id", "row_count", b"row_count", "size_bytes", b"size_bytes", "target_count", b"target_count", "uploaded_at", b"uploaded_at", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

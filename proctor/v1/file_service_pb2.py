@@ -26,41 +26,41 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from proctor.v1 import dataset_service_pb2 as proctor_dot_v1_dot_dataset__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dproctor/v1/file_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a proctor/v1/dataset_service.proto\"\xa3\x02\n\x04\x46ile\x12\x0f\n\x07\x66ile_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12(\n\x07purpose\x18\x03 \x01(\x0e\x32\x17.proctor.v1.FilePurpose\x12\x12\n\nsize_bytes\x18\x04 \x01(\x03\x12\x0c\n\x04user\x18\x05 \x01(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpires_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\trow_count\x18\x08 \x01(\x03\x12(\n\x06\x66\x61ults\x18\t \x03(\x0b\x32\x18.proctor.v1.DatasetFault\x12\x13\n\x0b\x66\x61ult_count\x18\n \x01(\x03\"\xb8\x01\n\nFileHeader\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12(\n\x07purpose\x18\x03 \x01(\x0e\x32\x17.proctor.v1.FilePurpose\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\"\n\x15\x65xpires_after_seconds\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\nproject_id\x18\x06 \x01(\x03\x42\x18\n\x16_expires_after_seconds\"\t\n\x07\x46ileEnd\"}\n\x11UploadFileRequest\x12(\n\x06header\x18\x01 \x01(\x0b\x32\x16.proctor.v1.FileHeaderH\x00\x12\x11\n\x07\x63ontent\x18\x02 \x01(\x0cH\x00\x12\"\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x13.proctor.v1.FileEndH\x00\x42\x07\n\x05\x63hunk\"4\n\x12UploadFileResponse\x12\x1e\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x10.proctor.v1.File\"!\n\x0eGetFileRequest\x12\x0f\n\x07\x66ile_id\x18\x01 \x01(\t\"1\n\x0fGetFileResponse\x12\x1e\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x10.proctor.v1.File\"|\n\x10ListFilesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x15\n\rafter_file_id\x18\x02 \x01(\t\x12(\n\x07purpose\x18\x03 \x01(\x0e\x32\x17.proctor.v1.FilePurpose\x12\x14\n\x0cis_ascending\x18\x04 \x01(\x08\"F\n\x11ListFilesResponse\x12\x1f\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x10.proctor.v1.File\x12\x10\n\x08has_more\x18\x02 \x01(\x08\"6\n\x0fReadFileRequest\x12\x0f\n\x07\x66ile_id\x18\x01 \x01(\t\x12\x12\n\nfirst_byte\x18\x02 \x01(\x03\"C\n\x10ReadFileResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\x12\x1e\n\x04\x66ile\x18\x02 \x01(\x0b\x32\x10.proctor.v1.File\"$\n\x11\x44\x65leteFileRequest\x12\x0f\n\x07\x66ile_id\x18\x01 \x01(\t\"\x14\n\x12\x44\x65leteFileResponse*b\n\x0b\x46ilePurpose\x12\x1c\n\x18\x46ILE_PURPOSE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x46ILE_PURPOSE_BATCH\x10\x01\x12\x1d\n\x19\x46ILE_PURPOSE_BATCH_OUTPUT\x10\x02\x32\x80\x03\n\x0b\x46ileService\x12M\n\nUploadFile\x12\x1d.proctor.v1.UploadFileRequest\x1a\x1e.proctor.v1.UploadFileResponse(\x01\x12\x42\n\x07GetFile\x12\x1a.proctor.v1.GetFileRequest\x1a\x1b.proctor.v1.GetFileResponse\x12H\n\tListFiles\x12\x1c.proctor.v1.ListFilesRequest\x1a\x1d.proctor.v1.ListFilesResponse\x12G\n\x08ReadFile\x12\x1b.proctor.v1.ReadFileRequest\x1a\x1c.proctor.v1.ReadFileResponse0\x01\x12K\n\nDeleteFile\x12\x1d.proctor.v1.DeleteFileRequest\x1a\x1e.proctor.v1.DeleteFileResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dproctor/v1/file_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a proctor/v1/dataset_service.proto\"\xb7\x02\n\x04\x46ile\x12\x0f\n\x07\x66ile_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12(\n\x07purpose\x18\x03 \x01(\x0e\x32\x17.proctor.v1.FilePurpose\x12\x12\n\nsize_bytes\x18\x04 \x01(\x03\x12\x0c\n\x04user\x18\x05 \x01(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpires_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\trow_count\x18\x08 \x01(\x03\x12(\n\x06\x66\x61ults\x18\t \x03(\x0b\x32\x18.proctor.v1.DatasetFault\x12\x13\n\x0b\x66\x61ult_count\x18\n \x01(\x03\x12\x12\n\nproject_id\x18\x0b \x01(\x03\"\xb8\x01\n\nFileHeader\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12(\n\x07purpose\x18\x03 \x01(\x0e\x32\x17.proctor.v1.FilePurpose\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\"\n\x15\x65xpires_after_seconds\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\nproject_id\x18\x06 \x01(\x03\x42\x18\n\x16_expires_after_seconds\"\t\n\x07\x46ileEnd\"}\n\x11UploadFileRequest\x12(\n\x06header\x18\x01 \x01(\x0b\x32\x16.proctor.v1.FileHeaderH\x00\x12\x11\n\x07\x63ontent\x18\x02 \x01(\x0cH\x00\x12\"\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x13.proctor.v1.FileEndH\x00\x42\x07\n\x05\x63hunk\"4\n\x12UploadFileResponse\x12\x1e\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x10.proctor.v1.File\"!\n\x0eGetFileRequest\x12\x0f\n\x07\x66ile_id\x18\x01 \x01(\t\"1\n\x0fGetFileResponse\x12\x1e\n\x04\x66ile\x18\x01 \x01(\x0b\x32\x10.proctor.v1.File\"|\n\x10ListFilesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x15\n\rafter_file_id\x18\x02 \x01(\t\x12(\n\x07purpose\x18\x03 \x01(\x0e\x32\x17.proctor.v1.FilePurpose\x12\x14\n\x0cis_ascending\x18\x04 \x01(\x08\"F\n\x11ListFilesResponse\x12\x1f\n\x05\x66iles\x18\x01 \x03(\x0b\x32\x10.proctor.v1.File\x12\x10\n\x08has_more\x18\x02 \x01(\x08\"6\n\x0fReadFileRequest\x12\x0f\n\x07\x66ile_id\x18\x01 \x01(\t\x12\x12\n\nfirst_byte\x18\x02 \x01(\x03\"C\n\x10ReadFileResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\x12\x1e\n\x04\x66ile\x18\x02 \x01(\x0b\x32\x10.proctor.v1.File\"$\n\x11\x44\x65leteFileRequest\x12\x0f\n\x07\x66ile_id\x18\x01 \x01(\t\"\x14\n\x12\x44\x65leteFileResponse*b\n\x0b\x46ilePurpose\x12\x1c\n\x18\x46ILE_PURPOSE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x46ILE_PURPOSE_BATCH\x10\x01\x12\x1d\n\x19\x46ILE_PURPOSE_BATCH_OUTPUT\x10\x02\x32\x80\x03\n\x0b\x46ileService\x12M\n\nUploadFile\x12\x1d.proctor.v1.UploadFileRequest\x1a\x1e.proctor.v1.UploadFileResponse(\x01\x12\x42\n\x07GetFile\x12\x1a.proctor.v1.GetFileRequest\x1a\x1b.proctor.v1.GetFileResponse\x12H\n\tListFiles\x12\x1c.proctor.v1.ListFilesRequest\x1a\x1d.proctor.v1.ListFilesResponse\x12G\n\x08ReadFile\x12\x1b.proctor.v1.ReadFileRequest\x1a\x1c.proctor.v1.ReadFileResponse0\x01\x12K\n\nDeleteFile\x12\x1d.proctor.v1.DeleteFileRequest\x1a\x1e.proctor.v1.DeleteFileResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.file_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FILEPURPOSE']._serialized_start=1254
-  _globals['_FILEPURPOSE']._serialized_end=1352
+  _globals['_FILEPURPOSE']._serialized_start=1274
+  _globals['_FILEPURPOSE']._serialized_end=1372
   _globals['_FILE']._serialized_start=113
-  _globals['_FILE']._serialized_end=404
-  _globals['_FILEHEADER']._serialized_start=407
-  _globals['_FILEHEADER']._serialized_end=591
-  _globals['_FILEEND']._serialized_start=593
-  _globals['_FILEEND']._serialized_end=602
-  _globals['_UPLOADFILEREQUEST']._serialized_start=604
-  _globals['_UPLOADFILEREQUEST']._serialized_end=729
-  _globals['_UPLOADFILERESPONSE']._serialized_start=731
-  _globals['_UPLOADFILERESPONSE']._serialized_end=783
-  _globals['_GETFILEREQUEST']._serialized_start=785
-  _globals['_GETFILEREQUEST']._serialized_end=818
-  _globals['_GETFILERESPONSE']._serialized_start=820
-  _globals['_GETFILERESPONSE']._serialized_end=869
-  _globals['_LISTFILESREQUEST']._serialized_start=871
-  _globals['_LISTFILESREQUEST']._serialized_end=995
-  _globals['_LISTFILESRESPONSE']._serialized_start=997
-  _globals['_LISTFILESRESPONSE']._serialized_end=1067
-  _globals['_READFILEREQUEST']._serialized_start=1069
-  _globals['_READFILEREQUEST']._serialized_end=1123
-  _globals['_READFILERESPONSE']._serialized_start=1125
-  _globals['_READFILERESPONSE']._serialized_end=1192
-  _globals['_DELETEFILEREQUEST']._serialized_start=1194
-  _globals['_DELETEFILEREQUEST']._serialized_end=1230
-  _globals['_DELETEFILERESPONSE']._serialized_start=1232
-  _globals['_DELETEFILERESPONSE']._serialized_end=1252
-  _globals['_FILESERVICE']._serialized_start=1355
-  _globals['_FILESERVICE']._serialized_end=1739
+  _globals['_FILE']._serialized_end=424
+  _globals['_FILEHEADER']._serialized_start=427
+  _globals['_FILEHEADER']._serialized_end=611
+  _globals['_FILEEND']._serialized_start=613
+  _globals['_FILEEND']._serialized_end=622
+  _globals['_UPLOADFILEREQUEST']._serialized_start=624
+  _globals['_UPLOADFILEREQUEST']._serialized_end=749
+  _globals['_UPLOADFILERESPONSE']._serialized_start=751
+  _globals['_UPLOADFILERESPONSE']._serialized_end=803
+  _globals['_GETFILEREQUEST']._serialized_start=805
+  _globals['_GETFILEREQUEST']._serialized_end=838
+  _globals['_GETFILERESPONSE']._serialized_start=840
+  _globals['_GETFILERESPONSE']._serialized_end=889
+  _globals['_LISTFILESREQUEST']._serialized_start=891
+  _globals['_LISTFILESREQUEST']._serialized_end=1015
+  _globals['_LISTFILESRESPONSE']._serialized_start=1017
+  _globals['_LISTFILESRESPONSE']._serialized_end=1087
+  _globals['_READFILEREQUEST']._serialized_start=1089
+  _globals['_READFILEREQUEST']._serialized_end=1143
+  _globals['_READFILERESPONSE']._serialized_start=1145
+  _globals['_READFILERESPONSE']._serialized_end=1212
+  _globals['_DELETEFILEREQUEST']._serialized_start=1214
+  _globals['_DELETEFILEREQUEST']._serialized_end=1250
+  _globals['_DELETEFILERESPONSE']._serialized_start=1252
+  _globals['_DELETEFILERESPONSE']._serialized_end=1272
+  _globals['_FILESERVICE']._serialized_start=1375
+  _globals['_FILESERVICE']._serialized_end=1759
 # @@protoc_insertion_point(module_scope)

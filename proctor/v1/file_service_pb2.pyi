@@ -61,6 +61,7 @@ class File(_message.Message):
     ROW_COUNT_FIELD_NUMBER: _builtins.int
     FAULTS_FIELD_NUMBER: _builtins.int
     FAULT_COUNT_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
     file_id: _builtins.str
     """"file-" and 32 hexadecimal digits."""
     name: _builtins.str
@@ -75,6 +76,8 @@ class File(_message.Message):
     """Number of lines of an input file without faults; 0 for every other file."""
     fault_count: _builtins.int
     """Number of all faults. A batch over a file with faults fails."""
+    project_id: _builtins.int
+    """The project that it is in; 0: none."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was created."""
@@ -100,10 +103,11 @@ class File(_message.Message):
         row_count: _builtins.int = ...,
         faults: _abc.Iterable[_dataset_service_pb2.DatasetFault] | None = ...,
         fault_count: _builtins.int = ...,
+        project_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "expires_at", b"expires_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "expires_at", b"expires_at", "fault_count", b"fault_count", "faults", b"faults", "file_id", b"file_id", "name", b"name", "purpose", b"purpose", "row_count", b"row_count", "size_bytes", b"size_bytes", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "expires_at", b"expires_at", "fault_count", b"fault_count", "faults", b"faults", "file_id", b"file_id", "name", b"name", "project_id", b"project_id", "purpose", b"purpose", "row_count", b"row_count", "size_bytes", b"size_bytes", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

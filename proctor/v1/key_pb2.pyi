@@ -66,6 +66,7 @@ class ApiKey(_message.Message):
     EXPIRES_AT_FIELD_NUMBER: _builtins.int
     LAST_USED_AT_FIELD_NUMBER: _builtins.int
     REVOKED_AT_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
     key_id: _builtins.str
     """Sixteen hexadecimal digits."""
     user: _builtins.str
@@ -78,6 +79,8 @@ class ApiKey(_message.Message):
     """The begin of the key, by which its holder recognises it."""
     created_by: _builtins.str
     """The operator who made it."""
+    project_id: _builtins.int
+    """The declared project that it is bound to: with it the user reaches nothing outside of that one. 0: all projects of the user."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was made."""
@@ -107,10 +110,11 @@ class ApiKey(_message.Message):
         expires_at: _timestamp_pb2.Timestamp | None = ...,
         last_used_at: _timestamp_pb2.Timestamp | None = ...,
         revoked_at: _timestamp_pb2.Timestamp | None = ...,
+        project_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "expires_at", b"expires_at", "last_used_at", b"last_used_at", "revoked_at", b"revoked_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "created_by", b"created_by", "expires_at", b"expires_at", "key_id", b"key_id", "last_used_at", b"last_used_at", "note", b"note", "prefix", b"prefix", "revoked_at", b"revoked_at", "role", b"role", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "created_by", b"created_by", "expires_at", b"expires_at", "key_id", b"key_id", "last_used_at", b"last_used_at", "note", b"note", "prefix", b"prefix", "project_id", b"project_id", "revoked_at", b"revoked_at", "role", b"role", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -25,29 +25,29 @@ _sym_db = _symbol_database.Default()
 from proctor.v1 import key_pb2 as proctor_dot_v1_dot_key__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cproctor/v1/key_service.proto\x12\nproctor.v1\x1a\x14proctor/v1/key.proto\"p\n\x10\x43reateKeyRequest\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x1e\n\x04role\x18\x02 \x01(\x0e\x32\x10.proctor.v1.Role\x12\x0c\n\x04\x64\x61ys\x18\x03 \x01(\x05\x12\x0c\n\x04note\x18\x04 \x01(\t\x12\x12\n\nrequest_id\x18\x05 \x01(\t\"D\n\x11\x43reateKeyResponse\x12\x1f\n\x03key\x18\x01 \x01(\x0b\x32\x12.proctor.v1.ApiKey\x12\x0e\n\x06secret\x18\x02 \x01(\t\"F\n\x0fListKeysRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x0c\n\x04user\x18\x03 \x01(\t\"M\n\x10ListKeysResponse\x12 \n\x04keys\x18\x01 \x03(\x0b\x32\x12.proctor.v1.ApiKey\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"r\n\x10RotateKeyRequest\x12\x0e\n\x06key_id\x18\x01 \x01(\t\x12\x1a\n\roverlap_hours\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x0c\n\x04\x64\x61ys\x18\x03 \x01(\x05\x12\x12\n\nrequest_id\x18\x04 \x01(\tB\x10\n\x0e_overlap_hours\"D\n\x11RotateKeyResponse\x12\x1f\n\x03key\x18\x01 \x01(\x0b\x32\x12.proctor.v1.ApiKey\x12\x0e\n\x06secret\x18\x02 \x01(\t\"\"\n\x10RevokeKeyRequest\x12\x0e\n\x06key_id\x18\x01 \x01(\t\"4\n\x11RevokeKeyResponse\x12\x1f\n\x03key\x18\x01 \x01(\x0b\x32\x12.proctor.v1.ApiKey2\xb1\x02\n\nKeyService\x12H\n\tCreateKey\x12\x1c.proctor.v1.CreateKeyRequest\x1a\x1d.proctor.v1.CreateKeyResponse\x12\x45\n\x08ListKeys\x12\x1b.proctor.v1.ListKeysRequest\x1a\x1c.proctor.v1.ListKeysResponse\x12H\n\tRotateKey\x12\x1c.proctor.v1.RotateKeyRequest\x1a\x1d.proctor.v1.RotateKeyResponse\x12H\n\tRevokeKey\x12\x1c.proctor.v1.RevokeKeyRequest\x1a\x1d.proctor.v1.RevokeKeyResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cproctor/v1/key_service.proto\x12\nproctor.v1\x1a\x14proctor/v1/key.proto\"\x84\x01\n\x10\x43reateKeyRequest\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x1e\n\x04role\x18\x02 \x01(\x0e\x32\x10.proctor.v1.Role\x12\x0c\n\x04\x64\x61ys\x18\x03 \x01(\x05\x12\x0c\n\x04note\x18\x04 \x01(\t\x12\x12\n\nrequest_id\x18\x05 \x01(\t\x12\x12\n\nproject_id\x18\x06 \x01(\x03\"D\n\x11\x43reateKeyResponse\x12\x1f\n\x03key\x18\x01 \x01(\x0b\x32\x12.proctor.v1.ApiKey\x12\x0e\n\x06secret\x18\x02 \x01(\t\"F\n\x0fListKeysRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x0c\n\x04user\x18\x03 \x01(\t\"M\n\x10ListKeysResponse\x12 \n\x04keys\x18\x01 \x03(\x0b\x32\x12.proctor.v1.ApiKey\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"r\n\x10RotateKeyRequest\x12\x0e\n\x06key_id\x18\x01 \x01(\t\x12\x1a\n\roverlap_hours\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x0c\n\x04\x64\x61ys\x18\x03 \x01(\x05\x12\x12\n\nrequest_id\x18\x04 \x01(\tB\x10\n\x0e_overlap_hours\"D\n\x11RotateKeyResponse\x12\x1f\n\x03key\x18\x01 \x01(\x0b\x32\x12.proctor.v1.ApiKey\x12\x0e\n\x06secret\x18\x02 \x01(\t\"\"\n\x10RevokeKeyRequest\x12\x0e\n\x06key_id\x18\x01 \x01(\t\"4\n\x11RevokeKeyResponse\x12\x1f\n\x03key\x18\x01 \x01(\x0b\x32\x12.proctor.v1.ApiKey2\xb1\x02\n\nKeyService\x12H\n\tCreateKey\x12\x1c.proctor.v1.CreateKeyRequest\x1a\x1d.proctor.v1.CreateKeyResponse\x12\x45\n\x08ListKeys\x12\x1b.proctor.v1.ListKeysRequest\x1a\x1c.proctor.v1.ListKeysResponse\x12H\n\tRotateKey\x12\x1c.proctor.v1.RotateKeyRequest\x1a\x1d.proctor.v1.RotateKeyResponse\x12H\n\tRevokeKey\x12\x1c.proctor.v1.RevokeKeyRequest\x1a\x1d.proctor.v1.RevokeKeyResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.key_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CREATEKEYREQUEST']._serialized_start=66
-  _globals['_CREATEKEYREQUEST']._serialized_end=178
-  _globals['_CREATEKEYRESPONSE']._serialized_start=180
-  _globals['_CREATEKEYRESPONSE']._serialized_end=248
-  _globals['_LISTKEYSREQUEST']._serialized_start=250
-  _globals['_LISTKEYSREQUEST']._serialized_end=320
-  _globals['_LISTKEYSRESPONSE']._serialized_start=322
-  _globals['_LISTKEYSRESPONSE']._serialized_end=399
-  _globals['_ROTATEKEYREQUEST']._serialized_start=401
-  _globals['_ROTATEKEYREQUEST']._serialized_end=515
-  _globals['_ROTATEKEYRESPONSE']._serialized_start=517
-  _globals['_ROTATEKEYRESPONSE']._serialized_end=585
-  _globals['_REVOKEKEYREQUEST']._serialized_start=587
-  _globals['_REVOKEKEYREQUEST']._serialized_end=621
-  _globals['_REVOKEKEYRESPONSE']._serialized_start=623
-  _globals['_REVOKEKEYRESPONSE']._serialized_end=675
-  _globals['_KEYSERVICE']._serialized_start=678
-  _globals['_KEYSERVICE']._serialized_end=983
+  _globals['_CREATEKEYREQUEST']._serialized_start=67
+  _globals['_CREATEKEYREQUEST']._serialized_end=199
+  _globals['_CREATEKEYRESPONSE']._serialized_start=201
+  _globals['_CREATEKEYRESPONSE']._serialized_end=269
+  _globals['_LISTKEYSREQUEST']._serialized_start=271
+  _globals['_LISTKEYSREQUEST']._serialized_end=341
+  _globals['_LISTKEYSRESPONSE']._serialized_start=343
+  _globals['_LISTKEYSRESPONSE']._serialized_end=420
+  _globals['_ROTATEKEYREQUEST']._serialized_start=422
+  _globals['_ROTATEKEYREQUEST']._serialized_end=536
+  _globals['_ROTATEKEYRESPONSE']._serialized_start=538
+  _globals['_ROTATEKEYRESPONSE']._serialized_end=606
+  _globals['_REVOKEKEYREQUEST']._serialized_start=608
+  _globals['_REVOKEKEYREQUEST']._serialized_end=642
+  _globals['_REVOKEKEYRESPONSE']._serialized_start=644
+  _globals['_REVOKEKEYRESPONSE']._serialized_end=696
+  _globals['_KEYSERVICE']._serialized_start=699
+  _globals['_KEYSERVICE']._serialized_end=1004
 # @@protoc_insertion_point(module_scope)

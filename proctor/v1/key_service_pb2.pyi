@@ -30,6 +30,7 @@ class CreateKeyRequest(_message.Message):
     DAYS_FIELD_NUMBER: _builtins.int
     NOTE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
     user: _builtins.str
     """The user whose calls it proves."""
     role: _key_pb2.Role.ValueType
@@ -40,6 +41,8 @@ class CreateKeyRequest(_message.Message):
     """What it is for, of at most 200 characters."""
     request_id: _builtins.str
     """UUID; a repeated request with the same one returns the key that the first one made."""
+    project_id: _builtins.int
+    """A declared project in which the user has a role: the key reaches nothing outside of it. 0: all projects of the user."""
     def __init__(
         self,
         *,
@@ -48,10 +51,11 @@ class CreateKeyRequest(_message.Message):
         days: _builtins.int = ...,
         note: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        project_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["days", b"days", "note", b"note", "request_id", b"request_id", "role", b"role", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["days", b"days", "note", b"note", "project_id", b"project_id", "request_id", b"request_id", "role", b"role", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

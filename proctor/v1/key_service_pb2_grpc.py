@@ -76,7 +76,7 @@ class KeyServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RotateKey(self, request, context):
-        """Makes a key of the same user and role, and ends the given one after a time in which both are taken.
+        """Makes a key of the same user, role and project, and ends the given one after a time in which both are taken.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -38,7 +38,7 @@ class KeyServiceStub:
     ListKeys: _grpc.UnaryUnaryMultiCallable[_key_service_pb2.ListKeysRequest, _key_service_pb2.ListKeysResponse]
     """Lists keys, latest first, by keyset pages; also revoked ones and those that are over, for a year."""
     RotateKey: _grpc.UnaryUnaryMultiCallable[_key_service_pb2.RotateKeyRequest, _key_service_pb2.RotateKeyResponse]
-    """Makes a key of the same user and role, and ends the given one after a time in which both are taken."""
+    """Makes a key of the same user, role and project, and ends the given one after a time in which both are taken."""
     RevokeKey: _grpc.UnaryUnaryMultiCallable[_key_service_pb2.RevokeKeyRequest, _key_service_pb2.RevokeKeyResponse]
     """Ends a key at once, and the sessions that began with it."""
 
@@ -52,7 +52,7 @@ class KeyServiceAsyncStub(KeyServiceStub):
     ListKeys: _aio.UnaryUnaryMultiCallable[_key_service_pb2.ListKeysRequest, _key_service_pb2.ListKeysResponse]  # type: ignore[assignment]
     """Lists keys, latest first, by keyset pages; also revoked ones and those that are over, for a year."""
     RotateKey: _aio.UnaryUnaryMultiCallable[_key_service_pb2.RotateKeyRequest, _key_service_pb2.RotateKeyResponse]  # type: ignore[assignment]
-    """Makes a key of the same user and role, and ends the given one after a time in which both are taken."""
+    """Makes a key of the same user, role and project, and ends the given one after a time in which both are taken."""
     RevokeKey: _aio.UnaryUnaryMultiCallable[_key_service_pb2.RevokeKeyRequest, _key_service_pb2.RevokeKeyResponse]  # type: ignore[assignment]
     """Ends a key at once, and the sessions that began with it."""
 
@@ -81,7 +81,7 @@ class KeyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _key_service_pb2.RotateKeyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_key_service_pb2.RotateKeyResponse, _abc.Awaitable[_key_service_pb2.RotateKeyResponse]]:
-        """Makes a key of the same user and role, and ends the given one after a time in which both are taken."""
+        """Makes a key of the same user, role and project, and ends the given one after a time in which both are taken."""
 
     @_abc_1.abstractmethod
     def RevokeKey(

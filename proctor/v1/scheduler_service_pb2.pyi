@@ -794,6 +794,7 @@ class SuiteInfo(_message.Message):
     VERSION_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
     suite: _builtins.str
     """Name of the suite, without version."""
     description: _builtins.str
@@ -806,6 +807,8 @@ class SuiteInfo(_message.Message):
     """SHA-256 of the document and its files in hexadecimal digits; empty for an installed suite."""
     user: _builtins.str
     """Who added this version of a user's suite; empty for an installed suite."""
+    project_id: _builtins.int
+    """The project that it is in; 0: none."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskInfo]:
         """Tasks in order."""
@@ -820,10 +823,11 @@ class SuiteInfo(_message.Message):
         version: _builtins.int = ...,
         digest: _builtins.str = ...,
         user: _builtins.str = ...,
+        project_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "digest", b"digest", "problem", b"problem", "suite", b"suite", "tasks", b"tasks", "user", b"user", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "digest", b"digest", "problem", b"problem", "project_id", b"project_id", "suite", b"suite", "tasks", b"tasks", "user", b"user", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

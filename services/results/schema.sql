@@ -417,7 +417,7 @@ CREATE FUNCTION is_declared(project_id bigint) RETURNS boolean
 
 CREATE FUNCTION is_readable(project_id bigint) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN ((project_id < '9000000000000000'::bigint) OR (current_setting('proctor.readable_projects'::text, true) = 'all'::text) OR ((project_id)::text = ANY (string_to_array(current_setting('proctor.readable_projects'::text, true), ','::text))));
+    RETURN (((project_id < '9000000000000000'::bigint) AND (NOT COALESCE(starts_with(current_setting('proctor.readable_projects'::text, true), 'without_open'::text), false))) OR (current_setting('proctor.readable_projects'::text, true) = 'all'::text) OR ((project_id)::text = ANY (string_to_array(current_setting('proctor.readable_projects'::text, true), ','::text))));
 
 CREATE FUNCTION json_number(value double precision) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE

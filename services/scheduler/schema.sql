@@ -20,11 +20,13 @@ CREATE TABLE api_keys (
     last_used_at timestamp with time zone,
     revoked_at timestamp with time zone,
     version bigint NOT NULL,
+    project_id bigint,
     CONSTRAINT api_keys_code_check CHECK ((octet_length(code) = 32)),
     CONSTRAINT api_keys_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'runner'::text, 'maintainer'::text, 'operator'::text]))),
     CONSTRAINT api_keys_key_number_key UNIQUE (key_number),
     CONSTRAINT api_keys_pkey PRIMARY KEY (key_id),
-    CONSTRAINT api_keys_version_key UNIQUE (version)
+    CONSTRAINT api_keys_version_key UNIQUE (version),
+    CONSTRAINT api_keys_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(project_id)
 );
 
 CREATE TABLE audit_records (
@@ -288,9 +290,11 @@ CREATE TABLE projects (
     max_open_runs integer,
     max_cost double precision,
     max_cost_per_month double precision,
+    version bigint NOT NULL,
     CONSTRAINT projects_name_key UNIQUE (name),
     CONSTRAINT projects_pkey PRIMARY KEY (project_id),
-    CONSTRAINT projects_request_id_key UNIQUE (request_id)
+    CONSTRAINT projects_request_id_key UNIQUE (request_id),
+    CONSTRAINT projects_version_key UNIQUE (version)
 );
 ALTER TABLE ONLY projects FORCE ROW LEVEL SECURITY;
 CREATE POLICY of_readable_projects ON projects USING (is_readable(project_id)) WITH CHECK (true);
@@ -590,11 +594,11 @@ CREATE TABLE user_suites (
 
 CREATE FUNCTION is_readable(project_id bigint) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN ((project_id < '9000000000000000'::bigint) OR (current_setting('proctor.readable_projects'::text, true) = 'all'::text) OR ((project_id)::text = ANY (string_to_array(current_setting('proctor.readable_projects'::text, true), ','::text))));
+    RETURN (((project_id < '9000000000000000'::bigint) AND (NOT COALESCE(starts_with(current_setting('proctor.readable_projects'::text, true), 'without_open'::text), false))) OR (current_setting('proctor.readable_projects'::text, true) = 'all'::text) OR ((project_id)::text = ANY (string_to_array(current_setting('proctor.readable_projects'::text, true), ','::text))));
 
 CREATE FUNCTION is_writable(project_id bigint) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN ((project_id < '9000000000000000'::bigint) OR (((current_setting('proctor.writable_projects'::text, true) = 'all'::text) OR ((project_id)::text = ANY (string_to_array(current_setting('proctor.writable_projects'::text, true), ','::text)))) AND (EXISTS (SELECT FROM projects WHERE (projects.project_id = is_writable.project_id)))));
+    RETURN (((project_id < '9000000000000000'::bigint) AND (NOT COALESCE(starts_with(current_setting('proctor.writable_projects'::text, true), 'without_open'::text), false))) OR (((current_setting('proctor.writable_projects'::text, true) = 'all'::text) OR ((project_id)::text = ANY (string_to_array(current_setting('proctor.writable_projects'::text, true), ','::text)))) AND (EXISTS (SELECT FROM projects WHERE (projects.project_id = is_writable.project_id)))));
 
 CREATE FUNCTION refuse_audit_edit() RETURNS trigger
     LANGUAGE plpgsql

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from functools import lru_cache
 
 from proctor.values.names.user import Caller, Role
-from services.common.sql.row_scope import ALL_ROWS, RowScope, serve_scope
+from services.common.sql.row_scope import ALL_ROWS, WITHOUT_OPEN, RowScope, serve_scope
 
 # Keys of metadata that only the gateway sets begin with this.
 PREFIX = "x-proctor-"
@@ -19,6 +19,8 @@ _KEY_ID = f"{PREFIX}key-id"
 _ADDRESS = f"{PREFIX}address-bin"
 # As "9000000000000001:2", with commas between them.
 _PROJECTS = f"{PREFIX}projects"
+# The one that the key is bound to.
+_KEY_PROJECT = f"{PREFIX}key-project"
 
 _ROLES: Mapping[object, Role] = {role.value: role for role in Role}
 
@@ -30,7 +32,13 @@ _current: ContextVar[Caller] = ContextVar("current_caller", default=_NOBODY)
 def caller_metadata(caller: Caller) -> Metadata:
     named = ((_NAME, caller.name.encode()), (_ROLE, caller.role.value))
     projects = ",".join(f"{project_id}:{role.number}" for project_id, role in caller.projects)
-    known = ((_KEY_ID, caller.key_id), (_ADDRESS, caller.address.encode()), (_PROJECTS, projects))
+    bound = str(caller.key_project or "")
+    known = (
+        (_KEY_ID, caller.key_id),
+        (_ADDRESS, caller.address.encode()),
+        (_PROJECTS, projects),
+        (_KEY_PROJECT, bound),
+    )
     return (*named, *((key, value) for key, value in known if value))
 
 
@@ -46,6 +54,7 @@ def caller_of(metadata: Iterable[tuple[str, str | bytes]] | None) -> Caller:
         key_id=str(found.get(_KEY_ID, "")),
         address=address.decode() if isinstance(address, bytes) else "",
         projects=_projects(str(found.get(_PROJECTS, ""))),
+        key_project=int(str(found.get(_KEY_PROJECT, "0"))),
     )
 
 
@@ -57,7 +66,7 @@ def _projects(text: str) -> tuple[tuple[int, Role], ...]:
 
 def signed_caller(found: Mapping[str, str | bytes]) -> bytes:
     """The caller in metadata, as a signature covers it. Only the name may have line breaks: it is last."""
-    values = (found.get(key, b"") for key in (_ROLE, _KEY_ID, _PROJECTS, _ADDRESS, _NAME))
+    values = (found.get(key, b"") for key in (_ROLE, _KEY_ID, _PROJECTS, _KEY_PROJECT, _ADDRESS, _NAME))
     return b"\n".join(value if isinstance(value, bytes) else value.encode() for value in values)
 
 
@@ -73,11 +82,12 @@ def serve_caller(found: Mapping[str, str | bytes]) -> Caller:
 
 
 def _scope_of(caller: Caller) -> RowScope:
-    if caller.is_operator:
+    if caller.sees_all:
         return ALL_ROWS
     readable = [str(project_id) for project_id, _ in caller.projects]
     writable = [str(each) for each, _ in caller.projects if caller.role_in(each) != Role.VIEWER]
-    return RowScope(",".join(readable), ",".join(writable))
+    bound = (WITHOUT_OPEN,) if caller.key_project else ()
+    return RowScope(",".join((*bound, *readable)), ",".join((*bound, *writable)))
 
 
 def current_caller() -> Caller:

@@ -4,8 +4,7 @@ import unicodedata
 from uuid import UUID
 
 from proctor.values.generation import Problem
-from proctor.values.names.project import is_declared
-from proctor.values.names.user import MAX_USER_CHARACTERS, OTHER_USERS, Caller, Role, is_user_name
+from proctor.values.names.user import MAX_USER_CHARACTERS, OTHER_USERS, Caller, is_user_name
 from services.common.checked_fields import checked_number
 from services.common.errors import BelongsToAnother, InvalidParameter, ProjectNotFound
 
@@ -26,9 +25,8 @@ def check_owner(caller: Caller, owner: str, thing: str, project_id: int) -> None
 
 
 def check_stores(caller: Caller, project_id: int) -> None:
-    """Raises `ProjectNotFound` unless the caller may store something in the project, if it is declared."""
-    role = caller.role_in(project_id)
-    if is_declared(project_id) and (role is None or role < Role.RUNNER):
+    """Raises `ProjectNotFound` unless the caller may store something in the project."""
+    if not caller.may_store(project_id):
         raise ProjectNotFound
 
 

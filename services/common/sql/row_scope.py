@@ -9,12 +9,17 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 EVERYTHING = "all"
+# First in a list: rows of projects that are not declared, which everybody sees, are left out too.
+WITHOUT_OPEN = "without_open"
 READABLE, WRITABLE = "proctor.readable_projects", "proctor.writable_projects"
 
 
 @dataclass(frozen=True, slots=True)
 class RowScope:
-    """Declared projects whose rows are seen, and may be stored: their numbers with commas, or `all`."""
+    """Declared projects whose rows are seen, and may be stored: their numbers with commas, or `all`.
+
+    What is in no declared project is seen by everybody but a caller whose key is bound to a project.
+    """
 
     readable: str = EVERYTHING
     writable: str = EVERYTHING

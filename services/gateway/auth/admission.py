@@ -151,9 +151,7 @@ class Admission:
         except (KeyUnknown, TokenUnknown, TooManyWrongKeys):
             self.trail.note_refusal(SIGN_IN, None, key_id=presented_key_id(headers), address=address)
             raise
-        # An operator sees every project, and is no member of any.
-        projects = () if caller.is_operator else self.keys.ring.projects_of(caller.name)
-        return replace(caller, address=address, projects=projects)
+        return replace(caller, address=address, projects=self.keys.ring.projects_of(caller))
 
     async def _found(self, headers: Mapping[str, str], address: str, session: str) -> Caller:
         if self.provider and (token := presented_token(headers)):

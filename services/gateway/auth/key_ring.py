@@ -12,6 +12,7 @@ from proctor.values.names.user import OTHER_USERS, Caller, Role
 from services.common.api_keys import Pepper, id_of_key
 from services.common.clock import Clock
 from services.gateway.http.errors import KeysOutdated, KeyUnknown
+from services.gateway.http.project_names import ProjectNames
 
 # A replica that has heard nothing for so long takes no stored key: others may be revoked by now.
 MAX_AGE_SECONDS = 60.0
@@ -27,6 +28,7 @@ class HeldKey:
     role: Role
     code: bytes = field(repr=False)
     ends_at: float
+    project_id: int = 0
 
 
 class KeyRing:
@@ -42,6 +44,7 @@ class KeyRing:
         self._tidied_at = 1
         # Roles in declared projects, by user and project.
         self._roles: defaultdict[str, dict[int, Role]] = defaultdict(dict)
+        self.project_names = ProjectNames()
         self._noted_at: dict[str, float] = {}
         self._used: set[str] = set()
         self._calls: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)
@@ -61,16 +64,17 @@ class KeyRing:
         key = self._taken(key_id)
         return self._used_by(key_id, key) if key else None
 
-    def projects_of(self, user: str) -> tuple[tuple[int, Role], ...]:
-        """The declared projects that a user sees, with roles. Raises `KeysOutdated` where there are any.
+    def projects_of(self, caller: Caller) -> tuple[tuple[int, Role], ...]:
+        """The declared projects that a caller sees, with roles. Raises `KeysOutdated` where there are any.
 
-        Those that are shared have everybody as a viewer.
+        Those that are shared have everybody as a viewer. An operator is a member of none, and sees all.
         """
-        roles = self._roles_of(user)
+        roles = {} if caller.is_operator else self._roles_of(caller.name)
         if not roles:
             return ()
         self._check_age()
-        return tuple(sorted(roles.items()))
+        bound = caller.key_project
+        return tuple(sorted((each, role) for each, role in roles.items() if bound in (0, each)))
 
     def _roles_of(self, user: str) -> Mapping[int, Role]:
         own, shared = self._roles.get(user, {}), self._roles.get(OTHER_USERS, {})
@@ -91,7 +95,7 @@ class KeyRing:
 
     def _used_by(self, key_id: str, key: HeldKey) -> Caller:
         self._note_use(key_id)
-        return Caller(key.user, key.role, is_verified=True, key_id=key_id)
+        return Caller(key.user, key.role, is_verified=True, key_id=key_id, key_project=key.project_id)
 
     def _taken(self, key_id: str) -> HeldKey | None:
         self._check_age()
@@ -118,6 +122,7 @@ class KeyRing:
         if changes.is_unknown_version:
             self._keys.clear()
             self._roles.clear()
+            self.project_names.clear()
             self.version = 0
             # Their keys may be none any more, and no change says so.
             for calls in self._calls.values():
@@ -128,13 +133,16 @@ class KeyRing:
             ends_in = each.ends_in.ToTimedelta().total_seconds()
             if ends_in > 0:
                 role = Role.of_number(each.role)
-                self._keys[each.key_id] = HeldKey(each.user, role, each.code, now + ends_in)
+                held = HeldKey(each.user, role, each.code, now + ends_in, each.project_id)
+                self._keys[each.key_id] = held
             else:
                 self._keys.pop(each.key_id, None)
                 self._noted_at.pop(each.key_id, None)
             _end_in(ends_in, self._calls.get(each.key_id, ()))
         for member in changes.members:
             self._learn_member(member)
+        for project in changes.projects:
+            self.project_names.learn(project.project_id, project.name)
         for session in changes.sessions:
             self.end_session(session.session_id, session.ends_in.ToTimedelta().total_seconds())
         self.version = changes.version
@@ -154,7 +162,7 @@ class KeyRing:
 
     @asynccontextmanager
     async def while_taken(self, caller: Caller) -> AsyncIterator[None]:
-        """Ends what is inside when the key, the session or a role of its caller does.
+        """Ends what is inside when the key, the token, the session or a role of its caller does.
 
         Raises `KeyUnknown` then.
         """
@@ -166,7 +174,9 @@ class KeyRing:
         # It may have ended since the caller was found, which waits for the scheduler's count of requests.
         if (caller.key_id and key is None) or self.is_ended(caller.session_id) or has_lost_role:
             raise KeyUnknown
-        call = asyncio.timeout(key.ends_at - self._clock.monotonic() if key else None)
+        lasts = [key.ends_at - self._clock.monotonic()] if key else []
+        lasts += [caller.ends - self._clock.now().timestamp()] if caller.ends else []
+        call = asyncio.timeout(min(lasts, default=None))
         try:
             async with call:
                 for each in proofs:

@@ -104,7 +104,7 @@ class Sessions:
             caller = self._keys.holder_by_code(session.user, session.key)
         if caller is None:
             raise SessionOver
-        return replace(caller, session_id=session.session_id)
+        return replace(caller, session_id=session.session_id, ends=session.ends)
 
     def _signed_in(self, session: Session) -> Caller | None:
         if not self._has_provider:

@@ -51,7 +51,10 @@ class GrpcLeaderboardApi(leaderboard_grpc.LeaderboardServiceServicer):
     async def GetLeaderboard(
         self, request: leaderboard_service_pb2.GetLeaderboardRequest, context: RpcContext
     ) -> leaderboard_service_pb2.GetLeaderboardResponse:
-        if caller_of(context.invocation_metadata()).role_in(request.project_id) is None:
+        caller = caller_of(context.invocation_metadata())
+        is_named = request.HasField("project_id")
+        project_id = request.project_id if is_named else caller.key_project
+        if caller.role_in(project_id) is None:
             raise ProjectNotFound
         query = LeaderboardQuery(
             checked_text("benchmark", request.benchmark),
@@ -59,7 +62,7 @@ class GrpcLeaderboardApi(leaderboard_grpc.LeaderboardServiceServicer):
             request.max_entries,
             request.is_best,
             _asked(request),
-            request.project_id if request.HasField("project_id") else None,
+            project_id if is_named or caller.key_project else None,
             checked_id("like_run_id", request.like_run_id) if request.like_run_id else "",
         )
         return leaderboard_to_proto(await self.rank_models.rank(query))

@@ -7,9 +7,12 @@ CREATE FUNCTION is_declared(project_id bigint) RETURNS boolean LANGUAGE sql IMMU
 RETURN project_id >= 9000000000000000;
 
 -- Whether the caller, or the service in its own work, sees what a project has. Sessions have the setting (`RowScope`); without
--- it nothing of a declared project is seen.
+-- it nothing of a declared project is seen. A key that is bound to a project leaves out what is in none.
 CREATE FUNCTION is_readable(project_id bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
-RETURN project_id < 9000000000000000
+RETURN (
+        project_id < 9000000000000000
+        AND NOT coalesce(starts_with(current_setting('proctor.readable_projects', true), 'without_open'), false)
+    )
     OR current_setting('proctor.readable_projects', true) = 'all'
     OR project_id::text = ANY (string_to_array(current_setting('proctor.readable_projects', true), ','));
 

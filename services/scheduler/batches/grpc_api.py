@@ -68,6 +68,7 @@ def batch_to_proto(shown: BatchView) -> batch_pb2.Batch:
         model=run.order.model if run else "",
         output_file_id=(batch.files and batch.files.output_file_id) or "",
         error_file_id=(batch.files and batch.files.error_file_id) or "",
+        project_id=batch.project_id,
         **asdict(line_counts(batch, shown.counts)),
     )
     if shown.counts:

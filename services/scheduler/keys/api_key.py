@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from proctor.values.names.user import Role
-from services.scheduler.projects.project import KnownMember
+from services.scheduler.projects.project import KnownMember, KnownProject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +17,8 @@ class ApiKey:
     created_by: str
     created_at: datetime
     expires_at: datetime
+    # 0: it reaches all projects of its user.
+    project_id: int = 0
     last_used_at: datetime | None = None
     revoked_at: datetime | None = None
 
@@ -42,13 +44,14 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class KnownKey:
-    """`ends_in` is zero for a key that was revoked or is over."""
+    """`ends_in` is zero for a key that was revoked or is over. `project_id` is 0 for one of all projects."""
 
     key_id: str
     user: str
     role: Role
     code: bytes
     ends_in: timedelta
+    project_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,5 +68,6 @@ class AccessChanges:
     keys: Sequence[KnownKey] = ()
     sessions: Sequence[EndedSession] = ()
     members: Sequence[KnownMember] = ()
+    projects: Sequence[KnownProject] = ()
     has_more: bool = False
     is_unknown_version: bool = False

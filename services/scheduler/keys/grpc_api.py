@@ -27,7 +27,7 @@ from services.scheduler.audit.proto import RECORD
 from services.scheduler.keys.api_key import ApiKey, EndedSession, KnownKey
 from services.scheduler.keys.manage_keys import ManageKeys
 from services.scheduler.keys.ports import KeyStore
-from services.scheduler.projects.project import KnownMember
+from services.scheduler.projects.project import KnownMember, KnownProject
 
 SERVICE_NAMES = (
     key_service_pb2.DESCRIPTOR.services_by_name["KeyService"].full_name,
@@ -45,6 +45,7 @@ _KEY = Codec(ApiKey, key_pb2.ApiKey, unpaired={"prefix"})
 _KNOWN = Codec(KnownKey, access_pb2.KnownKey)
 _SESSION = Codec(EndedSession, access_pb2.EndedSession)
 _MEMBER = Codec(KnownMember, access_pb2.KnownMember)
+_PROJECT = Codec(KnownProject, access_pb2.KnownProject)
 
 
 def _request_id(request: key_service_pb2.CreateKeyRequest | key_service_pb2.RotateKeyRequest) -> str:
@@ -81,6 +82,7 @@ class GrpcKeyApi(key_grpc.KeyServiceServicer, access_grpc.AccessServiceServicer)
             note=request.note,
             author=self._author(context),
             request_id=_request_id(request),
+            project_id=request.project_id,
         )
         return key_service_pb2.CreateKeyResponse(key=_shown(made.key), secret=made.secret.secret)
 
@@ -130,6 +132,7 @@ class GrpcKeyApi(key_grpc.KeyServiceServicer, access_grpc.AccessServiceServicer)
             keys=[_KNOWN.to_proto(key) for key in changes.keys],
             sessions=[_SESSION.to_proto(session) for session in changes.sessions],
             members=[_MEMBER.to_proto(member) for member in changes.members],
+            projects=[_PROJECT.to_proto(project) for project in changes.projects],
             has_more=changes.has_more,
             is_unknown_version=changes.is_unknown_version,
         )

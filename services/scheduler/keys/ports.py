@@ -21,6 +21,10 @@ class KeyStore(Protocol):
 
     async def find(self, key_id: str) -> ApiKey | None: ...
 
+    async def is_member(self, project_id: int, user: str) -> bool:
+        """Whether the user has a role in a declared project, or everybody has."""
+        ...
+
     async def page(self, size: int, before: int | None, user: str) -> KeyPage:
         """Keys with a number below `before`; those of all users where `user` is empty."""
         ...

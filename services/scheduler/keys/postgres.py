@@ -5,8 +5,9 @@ from typing import Any
 
 import asyncpg
 
-from proctor.values.names.user import Role
+from proctor.values.names.user import OTHER_USERS, Role
 from services.common.postgres import PostgresSession, PostgresTransaction
+from services.common.sql.row_scope import seeing_all
 from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
 from services.scheduler.audit.postgres import record_change
 from services.scheduler.keys.api_key import (
@@ -18,7 +19,7 @@ from services.scheduler.keys.api_key import (
     Replaced,
 )
 from services.scheduler.keys.errors import KeyEnded, TooManyKeys
-from services.scheduler.projects.project import KnownMember
+from services.scheduler.projects.project import KnownMember, KnownProject
 
 # Every replica of the gateway holds them: some 3 MB.
 MAX_KEYS = 10_000
@@ -46,6 +47,7 @@ class PostgresKeys:
                 created_at=key.created_at,
                 expires_at=key.expires_at,
                 version=version,
+                project_id=key.project_id,
             )
             if not is_new:
                 # Another one of the same request, or this one before its answer was lost.
@@ -57,13 +59,21 @@ class PostgresKeys:
                 await _shorten(transaction, replaced)
                 action, changed = Action.ROTATE, replaced.key_id
             detail = f"{key.user}: {key.role}" + (f", now {key.key_id}" if replaced else "")
-            await record_change(transaction, Change(author, action, ObjectKind.KEY, changed, detail))
+            # Of a key that is bound, the members of its project hear.
+            change = Change(author, action, ObjectKind.KEY, changed, detail, key.project_id)
+            await record_change(transaction, change)
 
         await self._session.run(store)
 
     async def find(self, key_id: str) -> ApiKey | None:
         row = await self._session.fetchrow("find_key", key_id=key_id)
         return None if row is None else _key_from_row(row)
+
+    async def is_member(self, project_id: int, user: str) -> bool:
+        found = await self._session.fetchval(
+            "find_membership", project_id=project_id, usernames=[user, OTHER_USERS]
+        )
+        return bool(found)
 
     async def page(self, size: int, before: int | None, user: str) -> KeyPage:
         # One more than is shown: then there is a next page.
@@ -80,7 +90,7 @@ class PostgresKeys:
             )
             if row is not None:
                 detail = f"{row['username']}: {row['role']}"
-                change = Change(author, Action.REVOKE, ObjectKind.KEY, key_id, detail)
+                change = Change(author, Action.REVOKE, ObjectKind.KEY, key_id, detail, row["key_project"])
                 await record_change(transaction, change)
 
         await self._session.run(end)
@@ -100,14 +110,21 @@ class PostgresKeys:
         if version >= current:
             # Postgres may have been restored from a backup.
             return AccessChanges(version=current, is_unknown_version=version > current)
-        rows = await self._session.fetch("list_access_changes", behind_version=version, now=now, limit=limit)
+        # Names of projects: a gateway shows them to their members alone.
+        with seeing_all():
+            rows = await self._session.fetch(
+                "list_access_changes", behind_version=version, now=now, limit=limit
+            )
         has_more = len(rows) == limit
         return AccessChanges(
             # Without more, rows up to the version that was read before them are among them.
             version=rows[-1]["version"] if has_more else max(current, *(row["version"] for row in rows), 0),
             keys=[_known_from_row(row) for row in rows if row["key_id"]],
             sessions=[EndedSession(row["session_id"], row["ends_in"]) for row in rows if row["session_id"]],
-            members=[_member_from_row(row) for row in rows if row["project_id"]],
+            members=[_member_from_row(row) for row in rows if row["username"] and not row["key_id"]],
+            projects=[
+                KnownProject(row["project_id"], row["project_name"]) for row in rows if row["project_name"]
+            ],
             has_more=has_more,
         )
 
@@ -131,12 +148,13 @@ async def _shorten(transaction: PostgresTransaction, replaced: Replaced) -> None
 
 def _key_from_row(row: asyncpg.Record) -> ApiKey:
     names = ("key_id", "note", "created_by", "created_at", "expires_at", "last_used_at", "revoked_at")
-    values: dict[str, Any] = {name: row[name] for name in names}
+    values: dict[str, Any] = {name: row[name] for name in (*names, "project_id")}
     return ApiKey(user=row["username"], role=Role(row["role"]), **values)
 
 
 def _known_from_row(row: asyncpg.Record) -> KnownKey:
-    return KnownKey(row["key_id"], row["username"], Role(row["role"]), row["code"], row["ends_in"])
+    names = ("code", "ends_in", "project_id")
+    return KnownKey(row["key_id"], row["username"], Role(row["role"]), *(row[name] for name in names))
 
 
 def _member_from_row(row: asyncpg.Record) -> KnownMember:

@@ -14,19 +14,27 @@ CREATE TABLE projects (
     -- Null: no limit.
     max_open_runs integer,
     max_cost double precision,
-    max_cost_per_month double precision
+    max_cost_per_month double precision,
+    -- Of its last change: gateways follow the names.
+    version bigint NOT NULL UNIQUE
 );
 
 -- Whether the caller, or the service in its own work, sees what a project has. Sessions have the setting (`RowScope`); without
--- it nothing of a declared project is seen.
+-- it nothing of a declared project is seen. A key that is bound to a project leaves out what is in none.
 CREATE FUNCTION is_readable(project_id bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
-RETURN project_id < 9000000000000000
+RETURN (
+        project_id < 9000000000000000
+        AND NOT coalesce(starts_with(current_setting('proctor.readable_projects', true), 'without_open'), false)
+    )
     OR current_setting('proctor.readable_projects', true) = 'all'
     OR project_id::text = ANY (string_to_array(current_setting('proctor.readable_projects', true), ','));
 
 -- Whether something may be stored in a project: a declared one exists, and its role allows it.
 CREATE FUNCTION is_writable(project_id bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
-RETURN project_id < 9000000000000000
+RETURN (
+        project_id < 9000000000000000
+        AND NOT coalesce(starts_with(current_setting('proctor.writable_projects', true), 'without_open'), false)
+    )
     OR (
         (
             current_setting('proctor.writable_projects', true) = 'all'
@@ -637,7 +645,9 @@ CREATE TABLE api_keys (
     expires_at timestamptz NOT NULL,
     last_used_at timestamptz,
     revoked_at timestamptz,
-    version bigint NOT NULL UNIQUE
+    version bigint NOT NULL UNIQUE,
+    -- Null: the key reaches all projects of its user.
+    project_id bigint REFERENCES projects
 );
 
 -- Sessions of browsers that ended before their time; kept until that time.

@@ -8,7 +8,6 @@ from uuid import uuid4
 
 from proctor.values.generation import Problem
 from proctor.values.names.notices import NoticeChannel, NoticeEvent, NoticeScope
-from proctor.values.names.project import is_declared
 from proctor.values.names.user import Caller
 from services.common.checked_fields import invalid_field, refuse
 from services.common.clock import Clock
@@ -90,7 +89,7 @@ class ChangeTargets:
             raise OperatorsOnly(user=caller.name)
         if wanted.scope is not NoticeScope.PROJECT:
             return 0
-        if is_declared(wanted.project_id) and caller.role_in(wanted.project_id) is None:
+        if caller.role_in(wanted.project_id) is None:
             raise ProjectNotFound
         return wanted.project_id
 

@@ -28,7 +28,7 @@ class PostgresProjects:
     async def add(self, name: str, note: str, author: Author, request: UUID) -> Project:
         async def add(transaction: PostgresTransaction) -> Project:
             # One after the other: two calls of one request would both find nothing.
-            await transaction.fetchval("take_access_version")
+            version = await transaction.fetchval("take_access_version")
             if earlier := await transaction.fetchrow("find_requested_project", request_id=request):
                 return Project(**earlier)
             role = await transaction.fetchval("find_bypassing_role")
@@ -41,6 +41,7 @@ class PostgresProjects:
                 created_by=author.user,
                 created_at=author.at,
                 request_id=request,
+                version=version,
             )
             if row is None:
                 raise ProjectNameTaken(name=name)
@@ -55,8 +56,9 @@ class PostgresProjects:
     async def update(self, project_id: int, changes: ProjectChanges, author: Author) -> Project:
         async def update(transaction: PostgresTransaction) -> Project:
             values = {name: getattr(changes, name) for name in ("name", "note", *LIMITS)}
+            version = await transaction.fetchval("take_access_version")
             found = await transaction.fetchval(
-                "update_project", project_id=project_id, reset=list(changes.reset), **values
+                "update_project", project_id=project_id, reset=list(changes.reset), version=version, **values
             )
             if found is None:
                 raise ProjectNotFound

@@ -97,6 +97,14 @@ class KnownMember:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownProject:
+    """What gateways follow, so that they show names in the place of numbers."""
+
+    project_id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectPage:
     """By name. `last` is the last name; None on the last page."""
 

@@ -13,14 +13,14 @@ FROM project_rows
 WHERE request_id = :request_id;
 
 -- name: add_project: Store a project unless its name is taken
-INSERT INTO projects (name, note, created_by, created_at, request_id)
-VALUES (:name, :note, :created_by, :created_at, :request_id)
+INSERT INTO projects (name, note, created_by, created_at, request_id, version)
+VALUES (:name, :note, :created_by, :created_at, :request_id, :version)
 ON CONFLICT (name) DO NOTHING
 RETURNING project_id;
 
 -- name: update_project: Set what is given of a project, and take away the limits that are named
 UPDATE projects
-SET name = coalesce(:name, name), note = coalesce(:note, note),
+SET name = coalesce(:name, name), note = coalesce(:note, note), version = :version,
     max_open_runs = coalesce(:max_open_runs, CASE WHEN 'max_open_runs' <> ALL (:reset) THEN max_open_runs END),
     max_cost = coalesce(:max_cost, CASE WHEN 'max_cost' <> ALL (:reset) THEN max_cost END),
     max_cost_per_month = coalesce(

@@ -56,12 +56,10 @@ class FindSuites:
     async def _summary(self, stored: StoredSuite) -> SuiteListing | BrokenSuite:
         document = await self.stored.document(stored)
         if document is None:
-            problem = "It was deleted just now."
-            return BrokenSuite(stored.suite, problem, stored.version, stored.digest, stored.user)
+            return _broken(stored, "It was deleted just now.")
         reading = await asyncio.to_thread(self.read, document, ())
         if reading.suite is None:
-            problem = str(reading.error(document.name))
-            return BrokenSuite(stored.suite, problem, stored.version, stored.digest, stored.user)
+            return _broken(stored, str(reading.error(document.name)))
         return summary_of(reading.suite.as_stored(stored))
 
     async def _read(self, stored: StoredSuite) -> SuiteDefinition:
@@ -73,3 +71,7 @@ class FindSuites:
                 raise UnknownSuite(suite=stored.full_name, supported=supported)
             suite = await asyncio.to_thread(self.cache.put, stored.digest, document)
         return suite.as_stored(stored)
+
+
+def _broken(stored: StoredSuite, problem: str) -> BrokenSuite:
+    return BrokenSuite(stored.suite, problem, stored.version, stored.digest, stored.user, stored.project_id)

@@ -15,13 +15,14 @@ ReadDocument = Callable[[SuiteDocument, Collection[str]], SuiteReading]
 
 @dataclass(frozen=True, slots=True)
 class BrokenSuite:
-    """A suite that cannot be read: `version`, `digest` and `user` as in `SuiteDefinition`."""
+    """A suite that cannot be read: all but `problem` as in `SuiteDefinition`."""
 
     name: str
     problem: str
     version: int = 0
     digest: str = ""
     user: str = ""
+    project_id: int = 0
 
 
 class SuiteCatalogue(Protocol):

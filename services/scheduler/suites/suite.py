@@ -171,7 +171,7 @@ class TaskListing:
 
 @dataclass(frozen=True, slots=True)
 class SuiteListing:
-    """A suite in lists: `version`, `digest` and `user` as in `SuiteDefinition`."""
+    """A suite in lists: all but `tasks` as in `SuiteDefinition`."""
 
     name: str
     description: str
@@ -179,11 +179,14 @@ class SuiteListing:
     version: int = 0
     digest: str = ""
     user: str = ""
+    project_id: int = 0
 
 
 def summary_of(suite: SuiteDefinition) -> SuiteListing:
     tasks = tuple(_task(task) for task in suite.tasks)
-    return SuiteListing(suite.name, suite.description, tasks, suite.version, suite.digest, suite.user)
+    return SuiteListing(
+        suite.name, suite.description, tasks, suite.version, suite.digest, suite.user, suite.project_id
+    )
 
 
 def _task(task: TaskDefinition) -> TaskListing:

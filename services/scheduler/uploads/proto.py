@@ -115,6 +115,7 @@ def dataset_to_proto(dataset: Dataset) -> dataset_pb2.Dataset:
         target_count=facts.target_count,
         models=facts.models,
         endpoint=facts.endpoint,
+        project_id=dataset.project_id,
     )
     message.uploaded_at.FromDatetime(dataset.uploaded_at)
     return message
@@ -158,6 +159,7 @@ def file_to_proto(file: StoredFile) -> file_pb2.File:
         purpose=number_of(file.purpose),
         size_bytes=file.size_bytes,
         user=file.user,
+        project_id=file.project_id,
         row_count=file.content.facts.row_count if file.content else 0,
         faults=[FAULT.to_proto(fault) for fault in file.faults.first],
         fault_count=file.faults.count,

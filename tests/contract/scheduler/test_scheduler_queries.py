@@ -253,7 +253,8 @@ SELECT lpad(to_hex(number), 32, '0')::uuid, 'ann', 1, 'mine', 1, '{}', 1, '{one}
   FROM generate_series(1, 20000) AS number;
 """
 NOTICES = """
-INSERT INTO projects (name, note, created_by, created_at) VALUES ('one', '', 'olga', '2026-01-01');
+INSERT INTO projects (name, note, created_by, created_at, version)
+VALUES ('one', '', 'olga', '2026-01-01', 1);
 INSERT INTO project_members (project_id, username, role, changed_by, changed_at, version)
 SELECT project_id, 'user' || number, 'runner', 'olga', '2026-01-01', number
   FROM projects, generate_series(1, 20000) AS number;

@@ -28,6 +28,7 @@ class MemoryKeys:
     codes: dict[str, bytes] = field(default_factory=dict)
     sessions: dict[str, datetime] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
+    members: set[tuple[int, str]] = field(default_factory=set)
     uses: list[str] = field(default_factory=list)
     asked: int = 0
 
@@ -51,6 +52,9 @@ class MemoryKeys:
 
     async def find(self, key_id: str) -> ApiKey | None:
         return self.keys.get(key_id)
+
+    async def is_member(self, project_id: int, user: str) -> bool:
+        return (project_id, user) in self.members
 
     async def page(self, size: int, before: int | None, user: str) -> KeyPage:  # noqa: ARG002  # one page
         return KeyPage([key for key in reversed(self.keys.values()) if user in ("", key.user)], None)
@@ -81,7 +85,7 @@ class MemoryKeys:
 
     def _known(self, key: ApiKey, now: datetime) -> KnownKey:
         ends_in = (key.expires_at if key.is_taken(now) else now) - now
-        return KnownKey(key.key_id, key.user, key.role, self.codes[key.key_id], ends_in)
+        return KnownKey(key.key_id, key.user, key.role, self.codes[key.key_id], ends_in, key.project_id)
 
     async def note_uses(self, key_ids: list[str], now: datetime) -> None:  # noqa: ARG002  # the port's
         self.uses += key_ids

@@ -15,6 +15,7 @@ from services.gateway.http.parameters import Cursor, RequestBody, Text
 from services.gateway.http.paths import KEYS
 from services.gateway.http.presentation import present
 from services.gateway.http.problem import problems
+from services.gateway.http.project_names import ProjectName, ProjectNumber
 
 KeyId = Annotated[str, Path(max_length=64, description="Sixteen hexadecimal digits")]
 PageSize = Annotated[int, Query(ge=1, le=500)]
@@ -35,6 +36,8 @@ class KeyShown(BaseModel):
     expires_at: datetime = Field(description="From then on it is refused")
     last_used_at: datetime | None = Field(description="To the minute; null if it was never used")
     revoked_at: datetime | None = Field(description="Null if nobody has revoked it")
+    project_id: int = Field(description="It reaches nothing outside of this project; 0: all of the user's")
+    project_name: ProjectName
 
 
 class KeyPage(BaseModel):
@@ -47,6 +50,9 @@ class KeyOrder(RequestBody):
     role: Role = Field(default=Role.RUNNER, description="What it allows")
     days: Days = 90
     note: Annotated[Text, Field(max_length=200, description="What it is for")] = ""
+    project_id: ProjectNumber = Field(
+        default=0, description="A declared project outside of which it reaches nothing; 0: all of the user's"
+    )
 
 
 class KeyRotation(RequestBody):
@@ -70,10 +76,15 @@ async def list_keys(
     return KeyPage(keys=[key_shown(key) for key in page.keys], next_cursor=page.next_page_token or None)
 
 
-@router.post("", status_code=201, responses=problems(409, 422, 503), summary="Make an API key")
+@router.post("", status_code=201, responses=problems(404, 409, 422, 503), summary="Make an API key")
 async def create_key(scheduler: SchedulerCalls, request_id: RequestId, order: KeyOrder) -> KeyMade:
     request = key_service_pb2.CreateKeyRequest(
-        user=order.user, role=number_of(order.role), days=order.days, note=order.note, request_id=request_id
+        user=order.user,
+        role=number_of(order.role),
+        days=order.days,
+        note=order.note,
+        request_id=request_id,
+        project_id=order.project_id,
     )
     return _made(await scheduler.keys.CreateKey(request))
 

@@ -113,8 +113,8 @@ async def test_runs_of_an_order_share_what_is_left_of_a_budget(
     pool: asyncpg.Pool, orders: PostgresRolloutsOrders
 ) -> None:
     project_id = await pool.fetchval(
-        "INSERT INTO projects (name, note, created_by, created_at, request_id, max_cost)"
-        " VALUES ('plans', '', 'olga', now(), gen_random_uuid(), 12) RETURNING project_id"
+        "INSERT INTO projects (name, note, created_by, created_at, request_id, max_cost, version)"
+        " VALUES ('plans', '', 'olga', now(), gen_random_uuid(), 12, 0) RETURNING project_id"
     )
     price = ModelPrice(input_per_million=1, output_per_million=1)
     runs = [replace(new_run(project_id=project_id), price=price) for _ in range(3)]

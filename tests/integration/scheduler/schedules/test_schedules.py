@@ -226,7 +226,8 @@ async def test_user_has_so_many_schedules_at_most(
 async def test_member_who_was_removed_orders_nothing_more(harness: ScheduleHarness) -> None:
     project = await harness.pool.fetchval(
         """
-        INSERT INTO projects (name, note, created_by, created_at) VALUES ('secret', '', 'olga', now())
+        INSERT INTO projects (name, note, created_by, created_at, version)
+        VALUES ('secret', '', 'olga', now(), 0)
         ON CONFLICT (name) DO UPDATE SET note = '' RETURNING project_id
         """
     )

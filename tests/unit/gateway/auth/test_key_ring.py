@@ -11,6 +11,7 @@ from proctor.v1 import access_service_pb2 as access_pb2
 from proctor.values.names.project import FIRST_DECLARED
 from proctor.values.names.user import Caller, Role
 from services.common.api_keys import Pepper
+from services.common.errors import ProjectNotFound
 from services.gateway.auth.key_ring import MAX_AGE_SECONDS, KeyRing
 from services.gateway.http.errors import KeysOutdated, KeyUnknown
 from tests.fakes.virtual_time import LoopClock, in_virtual_time
@@ -103,10 +104,10 @@ def membership(version: int, role: Role | None) -> access_pb2.ListAccessChangesR
 @in_virtual_time
 async def test_role_in_a_project_is_heard_changed_and_taken_away_and_ends_what_is_open() -> None:
     ring = ring_with_key()
-    assert ring.projects_of("ann") == ()
+    assert ring.projects_of(CALLER) == ()
     ring.learn(membership(2, Role.RUNNER))
-    assert ring.projects_of("ann") == ((PROJECT, Role.RUNNER),)
-    assert ring.projects_of("bob") == ()
+    assert ring.projects_of(CALLER) == ((PROJECT, Role.RUNNER),)
+    assert ring.projects_of(Caller("bob")) == ()
     held = asyncio.create_task(hold(ring))
     await asyncio.sleep(1)
     # The same once more, as after a lost answer, ends nothing.
@@ -116,7 +117,7 @@ async def test_role_in_a_project_is_heard_changed_and_taken_away_and_ends_what_i
     ring.learn(membership(4, None))
     with pytest.raises(KeyUnknown):
         await held
-    assert ring.projects_of("ann") == ()
+    assert ring.projects_of(CALLER) == ()
 
 
 @in_virtual_time
@@ -125,9 +126,44 @@ async def test_roles_that_may_have_changed_are_not_taken_for_what_they_were() ->
     ring.learn(membership(2, Role.RUNNER))
     await asyncio.sleep(MAX_AGE_SECONDS + 1)
     with pytest.raises(KeysOutdated):
-        ring.projects_of("ann")
+        ring.projects_of(CALLER)
     # Who has none does not depend on the scheduler.
-    assert ring.projects_of("bob") == ()
+    assert ring.projects_of(Caller("bob")) == ()
+
+
+@in_virtual_time
+async def test_key_that_is_bound_has_the_role_in_its_project_alone() -> None:
+    ring = ring_with_key()
+    heard = membership(2, Role.RUNNER)
+    heard.members.add(project_id=PROJECT + 1, user="ann", role=Role.MAINTAINER.number)
+    ring.learn(heard)
+    bound = replace(CALLER, key_project=PROJECT + 1)
+    assert ring.projects_of(bound) == ((PROJECT + 1, Role.MAINTAINER),)
+    seen = replace(bound, projects=ring.projects_of(bound))
+    assert [seen.role_in(each) for each in (0, 7, PROJECT, PROJECT + 1)] == [
+        None,
+        None,
+        None,
+        Role.MAINTAINER,
+    ]
+    # Another sight than that of who sees what is open beside it.
+    assert seen.sight != replace(seen, key_project=0).sight
+
+
+@in_virtual_time
+async def test_project_is_named_as_it_is_called_now_and_to_who_sees_it() -> None:
+    ring = ring_with_key()
+    names = ring.project_names
+    for version, name in ((2, "old"), (3, "new")):
+        heard = access_pb2.ListAccessChangesResponse(version=version)
+        heard.projects.add(project_id=PROJECT, name=name)
+        ring.learn(heard)
+    member = replace(CALLER, projects=((PROJECT, Role.VIEWER),))
+    assert (names.name_of(PROJECT, member), names.number_of("new", member)) == ("new", PROJECT)
+    for caller, name in ((member, "old"), (CALLER, "new")):
+        with pytest.raises(ProjectNotFound):
+            names.number_of(name, caller)
+    assert names.name_of(PROJECT, CALLER) == ""
 
 
 @pytest.mark.parametrize("role", [None, Role.VIEWER])
@@ -136,7 +172,7 @@ async def test_nothing_opens_with_a_role_that_changed_since_its_caller_was_found
     """Nobody would end it afterwards, and it may stay open for days."""
     ring = ring_with_key()
     ring.learn(membership(2, Role.RUNNER))
-    caller = replace(CALLER, projects=ring.projects_of("ann"))
+    caller = replace(CALLER, projects=ring.projects_of(CALLER))
     async with ring.while_taken(caller):
         pass
     ring.learn(membership(3, role))
