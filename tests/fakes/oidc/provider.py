@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import unquote_plus, urlencode
 
-from aiohttp import web
+from aiohttp import BasicAuth, web
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 
@@ -31,6 +31,8 @@ class OidcProvider:
 
     issuer: str = ""
     secret: str = ""
+    # How clients prove themselves; discovery names none where it is empty, and that is by the header.
+    methods: list[str] = field(default_factory=lambda: ["client_secret_basic", "client_secret_post"])
     user: dict[str, Any] = field(default_factory=lambda: {"sub": "ann", "groups": ["evals"]})
     approves_devices: bool = False
     is_away: bool = False
@@ -96,7 +98,8 @@ class OidcProvider:
             "device_authorization_endpoint": "device",
         }
         addresses = {name: f"{self.issuer}/{place}" for name, place in places.items()}
-        return web.json_response({"issuer": self.issuer, **addresses})
+        methods = {"token_endpoint_auth_methods_supported": self.methods} if self.methods else {}
+        return web.json_response({"issuer": self.issuer, **addresses, **methods})
 
     async def _keys(self, _: web.Request) -> web.Response:
         self.key_requests += 1
@@ -132,7 +135,7 @@ class OidcProvider:
 
     async def _token(self, request: web.Request) -> web.Response:
         form = {name: str(value) for name, value in (await request.post()).items()}
-        if form.get("client_id") != CLIENT_ID or form.get("client_secret", "") != self.secret:
+        if self._proof(request, form) != (CLIENT_ID, self.secret):
             return web.json_response({"error": "invalid_client"}, status=401)
         match form["grant_type"]:
             case "authorization_code":
@@ -144,6 +147,15 @@ class OidcProvider:
                 known = self.refreshes.pop(form["refresh_token"], None)
                 return self._tokens(known["user"]) if known else _error("invalid_grant")
         return _error("unsupported_grant_type")
+
+    def _proof(self, request: web.Request, form: Mapping[str, str]) -> tuple[str, str]:
+        """The client and its secret, by a way that this provider takes."""
+        header = request.headers.get("Authorization", "")
+        if header and self.methods != ["client_secret_post"]:
+            login = BasicAuth.decode(header)
+            return unquote_plus(login.login), unquote_plus(login.password)
+        is_posted = not self.secret or "client_secret_post" in self.methods
+        return form.get("client_id", ""), form.get("client_secret", "") if is_posted else "refused"
 
     def _by_code(self, form: Mapping[str, str]) -> web.Response:
         asked = self.codes.pop(form["code"], None)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote_plus, urlsplit
 
 import httpx
 
@@ -19,6 +19,8 @@ _TIMEOUT_SECONDS = 10.0
 _MAX_BYTES = 1024 * 1024
 # Providers change their addresses rarely, and keep the old ones for a while.
 _KNOWN_SECONDS = 3600.0
+# Ways in which a client proves itself.
+_BASIC, _POST = "client_secret_basic", "client_secret_post"
 
 
 class UnknownTokenKey(Exception):
@@ -42,6 +44,8 @@ class Endpoints:
     authorization: str
     token: str
     keys: str
+    # Whether the secret goes in the header of the request for a token, and not in its form.
+    takes_basic: bool = False
 
 
 class Provider:
@@ -73,11 +77,16 @@ class Provider:
             "code": code,
             "code_verifier": verifier,
             "redirect_uri": self.client.redirect_url,
-            "client_id": self.client.client_id,
         }
-        if self.client.secret:
-            form["client_secret"] = self.client.secret
-        answer = await self._asked("POST", (await self.endpoints()).token, form)
+        endpoints, client = await self.endpoints(), self.client
+        login = None
+        if client.secret and endpoints.takes_basic:
+            # Each part is encoded as in a form (RFC 6749, section 2.3.1).
+            login = httpx.BasicAuth(quote_plus(client.client_id), quote_plus(client.secret))
+        else:
+            form |= {"client_id": client.client_id}
+            form |= {"client_secret": client.secret} if client.secret else {}
+        answer = await self._asked("POST", endpoints.token, form, login)
         token = answer.get("id_token")
         if not isinstance(token, str):
             raise ProviderRefused
@@ -93,10 +102,17 @@ class Provider:
                 "the sign-in provider names itself otherwise", issuer=self.issuer, found=str(found)[:500]
             )
             raise ProviderAway(issuer=self.issuer)
-        return Endpoints(*addresses)
+        # Without a list it is basic (OpenID Connect Discovery, section 3); many take both.
+        methods = found.get("token_endpoint_auth_methods_supported") or [_BASIC]
+        authorization, token, keys = addresses
+        return Endpoints(authorization, token, keys, takes_basic=_BASIC in methods and _POST not in methods)
 
     async def _asked(
-        self, method: str, address: str, form: Mapping[str, str] | None = None
+        self,
+        method: str,
+        address: str,
+        form: Mapping[str, str] | None = None,
+        login: httpx.BasicAuth | None = None,
     ) -> Mapping[str, Any]:
         """A JSON object, of a bounded size. Redirects are not followed."""
         try:
@@ -105,7 +121,7 @@ class Provider:
                 asyncio.timeout(_TIMEOUT_SECONDS),
                 httpx.AsyncClient(timeout=_TIMEOUT_SECONDS) as session,
                 session.stream(
-                    method, address, data=form, headers={"Accept": "application/json"}
+                    method, address, data=form, headers={"Accept": "application/json"}, auth=login
                 ) as response,
             ):
                 body = b""

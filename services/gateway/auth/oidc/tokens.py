@@ -3,7 +3,7 @@
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from joserfc import jwt
@@ -48,7 +48,7 @@ class Tokens:
         self._rules = rules
         self._clock = clock
         self._keys: KeySet | None = None
-        self._verified: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
+        self._verified: OrderedDict[bytes, Caller] = OrderedDict()
         self._claims = jwt.JWTClaimsRegistry(
             now=self._now,
             leeway=_LEEWAY_SECONDS,
@@ -77,13 +77,13 @@ class Tokens:
         digest = hashlib.sha256(token.encode(errors="replace")).digest()
         known = self._verified.get(digest)
         if known is not None:
-            caller, ends_at = known
-            if self._now() >= ends_at:
+            if self._now() >= known.ends:
                 raise TokenOver
-            return caller
+            return known
         claims = self.claims_of(token)
-        caller = self.caller_by(claims)
-        self._verified[digest] = (caller, float(claims["exp"]) + _LEEWAY_SECONDS)
+        ends_at = float(claims["exp"]) + _LEEWAY_SECONDS
+        caller = replace(self.caller_by(claims), ends=ends_at)
+        self._verified[digest] = caller
         if len(self._verified) > _MAX_VERIFIED:
             self._verified.popitem(last=False)
         return caller
@@ -101,7 +101,18 @@ class Tokens:
             raise TokenOver from error
         except (JoseError, ValueError, TypeError) as error:
             raise TokenUnknown from error
+        self._check_party(read.claims)
         return read.claims
+
+    def _check_party(self, claims: Mapping[str, Any]) -> None:
+        """A token that another program asked for is none of ours, though it may be for us too.
+
+        Raises `TokenUnknown`. OpenID Connect Core 3.1.3.7: one for several audiences has to name the program.
+        """
+        audience, party = claims["aud"], claims.get("azp")
+        is_of_several = isinstance(audience, list) and len(audience) > 1
+        if party not in self._rules.audiences and (party is not None or is_of_several):
+            raise TokenUnknown
 
     def caller_by(self, claims: Mapping[str, Any]) -> Caller:
         """Raises `TokenUnknown` for a user without a name, and `NoRoleByGroups`."""

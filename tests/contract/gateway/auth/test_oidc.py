@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import pytest
+from aiohttp import WSCloseCode
 from joserfc.jwk import ECKey, RSAKey
 from pydantic import ValidationError
 
@@ -15,11 +16,13 @@ from proctor.client.errors import ClientError, NotAllowed
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
+from services.gateway.pages.asset_files import Assets
 from services.gateway.settings import GatewaySettings
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.oidc.provider import CLIENT_ID, OidcProvider, oidc_provider
 
 ME = "/api/v1/me"
+SOCKET = f"/queue/socket?build={Assets.load().digest}"
 KEYS = {"olga": "secret-key-of-olga"}
 
 
@@ -92,6 +95,10 @@ WRONG: list[dict[str, Any]] = [
     {"sub": ""},
     {"sub": "*"},
     {"sub": {"name": "olga"}},
+    # Another program asked for it; a token for several has to say which.
+    {"azp": "another"},
+    {"aud": [CLIENT_ID, "another"]},
+    {"aud": [CLIENT_ID, "another"], "azp": "another"},
 ]
 
 
@@ -100,6 +107,28 @@ async def test_a_token_that_says_something_else_is_refused(
     gateway: GatewayHarness, provider: OidcProvider, claims: dict[str, Any]
 ) -> None:
     assert (await get(gateway, provider.token(**claims)))[0] == 401
+
+
+async def test_a_token_for_several_is_taken_where_this_client_asked_for_it(
+    gateway: GatewayHarness, provider: OidcProvider
+) -> None:
+    for claims in ({"azp": CLIENT_ID}, {"aud": ["another", CLIENT_ID], "azp": CLIENT_ID}):
+        assert (await get(gateway, provider.token(**claims)))[0] == 200, claims
+
+
+async def test_a_watch_ends_with_the_token_that_it_was_opened_with(
+    gateway: GatewayHarness, provider: OidcProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.gateway.auth.oidc.tokens._LEEWAY_SECONDS", 0)
+    token = provider.token(exp=int(time.time()) + 2)
+    address = gateway.http.replace("http", "ws", 1) + SOCKET
+    headers = {"Authorization": f"Bearer {token}", "Origin": gateway.http}
+    async with aiohttp.ClientSession() as session, session.ws_connect(address, headers=headers) as socket:
+        async with asyncio.timeout(20):
+            while not socket.closed:
+                await socket.receive()
+    assert socket.close_code == WSCloseCode.POLICY_VIOLATION
+    assert (await get(gateway, token))[0] == 401
 
 
 async def test_only_keys_of_the_provider_sign(gateway: GatewayHarness, provider: OidcProvider) -> None:
@@ -286,9 +315,11 @@ async def test_who_has_no_role_is_told_so_and_gets_no_session(
     assert (await browser.get("/settings")).status == 401
 
 
-async def test_a_client_with_a_secret_proves_it(provider: OidcProvider) -> None:
-    provider.secret = "of the gateway"  # of a test
-    for secret, status in (("", 401), ("of the gateway", 303)):
+# Discovery without a list means the header.
+@pytest.mark.parametrize("methods", [[], ["client_secret_post"], ["client_secret_basic"]], ids=str)
+async def test_a_client_with_a_secret_proves_it(provider: OidcProvider, methods: list[str]) -> None:
+    provider.secret, provider.methods = "of: the+gateway é", methods  # of a test
+    for secret, status in (("", 401), ("of: the+gateway é", 303)):
         async with (
             gateway_harness(**oidc_settings(provider, oidc_client_secret=secret)) as harness,
             aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session,
