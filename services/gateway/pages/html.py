@@ -11,6 +11,7 @@ from jinja2.bccache import Bucket
 from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
 
+from services.gateway.http.project_names import project, seen_projects
 from services.gateway.pages import text
 from services.gateway.pages.asset_files import Assets
 
@@ -25,6 +26,7 @@ _INDENTATION = re.compile(r"[ \t\n]{2,}|\n")
 _BEFORE_A_BLOCK = re.compile(rf"(?:{_INDENTATION.pattern})(?=</?{_BLOCK})")
 _AFTER_A_BLOCK = re.compile(rf"(</?{_BLOCK}[^<>]*>)(?:{_INDENTATION.pattern})")
 _FILTERS: tuple[Callable[..., str], ...] = (
+    project,
     text.ago,
     text.breakable,
     text.clock,
@@ -131,6 +133,7 @@ class Html:
             extensions=[_LessSpace],
         )
         self._environment.globals |= {"asset": assets.url, "entries": ENTRIES, "build": assets.digest}
+        self._environment.globals["seen_projects"] = seen_projects
         self._environment.filters |= {each.__name__: each for each in _FILTERS}
 
     def render(self, template: str, **known: Any) -> str:

@@ -52,9 +52,15 @@ class Layout:
         """The address that a form of the page leads back to."""
         return carried(self.address)
 
-    def may_change(self, owner: str) -> bool:
-        """Whether what belongs to `owner` offers its changes. The services decide again."""
-        return self.caller.may_change(owner)
+    def may_change(self, owner: str, project_id: int) -> bool:
+        """Whether what belongs to `owner` in a project offers its changes. The services decide again."""
+        return self.caller.may_change(owner, project_id)
+
+    def may_store(self, project_id: int | None) -> bool:
+        """Whether orders, uploads and marks are offered: in a project, or for None in any."""
+        if project_id is None:
+            return not self.caller.is_viewer and self.caller.may_store(self.caller.key_project)
+        return self.caller.may_store(project_id)
 
 
 class Page:

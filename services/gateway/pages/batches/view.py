@@ -25,6 +25,7 @@ _STATES = (
 class BatchRow(BatchObject):
     user: str
     run_id: str
+    project_id: int
 
     @property
     def is_final(self) -> bool:
@@ -44,6 +45,7 @@ class BatchRow(BatchObject):
 class FileRow(FileObject):
     user: str
     row_count: int
+    project_id: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from services.gateway.api.dataset_runs.requests import MetricWithOptions
 from services.gateway.api.runs.requests import JudgeNamed, RunRequest
 from services.gateway.http.errors import Faults, FormFaults
 from services.gateway.http.form_sentences import form_sentence
+from services.gateway.http.project_names import default_project
 from services.gateway.pages.addresses import address
 from services.gateway.pages.order_fields import NAMES, NO_METRIC
 from services.gateway.pages.text import entered
@@ -48,6 +49,7 @@ _FIELD_OF_REASON = {
     "UNKNOWN_TASK": "tasks",
     "DATASET_NOT_FOUND": "benchmark",
     "INVALID_SUITE_FILE": "benchmark",
+    "PROJECT_NOT_FOUND": "project_id",
 }
 _LINKED = frozenset(
     {
@@ -229,7 +231,7 @@ class OrderForm:
     def _body(self, params: Mapping[str, Any]) -> dict[str, Any]:
         provider, name = split_model(self.get("model"))
         body: dict[str, Any] = {
-            "project_id": 1,
+            "project_id": default_project(),
             "suite": self.benchmark[:128],
             "tasks": [*self.several("tasks")],
             "name": self.get("name"),

@@ -29,7 +29,7 @@ COLUMNS = (
     Column("cost", "Cost", "num"),
     Column("user", "User"),
     Column("created", "Created", "num"),
-    Column("project", "Project", "num", is_default=False),
+    Column("project", "Project", is_default=False),
     Column("note", "Note", "noted-cell", is_default=False),
     Column("id", "Id", is_default=False),
 )

@@ -14,12 +14,14 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.dataset_service_pb2 import GetDatasetRequest
 from proctor.v1.leaderboard_pb2 import LeaderboardEntry
 from proctor.v1.leaderboard_service_pb2 import ListClosedRunsRequest
+from proctor.values.names.project import MAX_PROJECT_CHARACTERS
 from proctor.values.names.run_labels import MAX_NAME_CHARACTERS, MAX_TAG_CHARACTERS
 from proctor.values.run import CHANGING_STATES
 from proctor.wire.enums import value_of
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.models import models_named
 from services.gateway.backends.calls import Backends, Results, Scheduler
+from services.gateway.http.project_names import known_project, number_of
 from services.gateway.pages.filtered_lists import ListFilters, ListView
 from services.gateway.pages.filters import (
     FilterOptions,
@@ -81,6 +83,7 @@ class _Given:
     name: Annotated[str, Query(max_length=MAX_NAME_CHARACTERS)] = ""
     tag: Annotated[str, Query(max_length=MAX_TAG_CHARACTERS)] = ""
     days: Annotated[str, Query(max_length=16)] = ""
+    project: Annotated[str, Query(max_length=MAX_PROJECT_CHARACTERS)] = ""
     dataset: Annotated[str, Query(max_length=64)] = ""
     id: Annotated[str, Query(max_length=64)] = ""
     metric: Annotated[str, Query(max_length=64)] = ""
@@ -100,6 +103,7 @@ def _filters(
     understood = {
         "id": id_digits(given.id),
         "days": given.days if given.days in _DAYS else "",
+        "project": known_project(given.project),
         "kind": given.kind if given.kind in _KINDS and not given.suite else "",
         "columns": columns_text(chosen_columns(wanted)),
     }
@@ -156,6 +160,7 @@ async def list_request(scheduler: Scheduler, filters: ListFilters) -> scheduler_
         name=filters["name"],
         tag=filters["tag"],
         days=int(filters["days"] or 0),
+        project_id=None if not filters["project"] else number_of(filters["project"]),
     )
 
 

@@ -19,6 +19,7 @@ from services.gateway.api.runs.repeat import (
     repeating_path,
     window_text,
 )
+from services.gateway.http.project_names import project
 from services.gateway.pages.addresses import address
 from services.gateway.pages.order_fields import LABELS, NAMES, NO_METRIC, PARAMETER_LABELS
 
@@ -59,7 +60,7 @@ def form_link(run: run_pb2.Run) -> str:
     benchmark = f"dataset:{order.dataset_id}" if order.dataset_id else f"suite:{repeated_suite(run)}"
     pairs = [("model", order.model), ("benchmark", benchmark)]
     pairs += [(name, "1" if value is True else str(value)) for name, value in chosen_options(order).items()]
-    pairs += [("project_id", str(order.project_id)), ("base_url", order.base_url)]
+    pairs += [("project_id", project(order.project_id)), ("base_url", order.base_url)]
     pairs += [(name, str(value)) for name, value in params.items() if name in NAMES]
     pairs += [("custom", json.dumps(custom, ensure_ascii=False) if custom else "")]
     pairs += [("completion_window", window_text(order))]
@@ -86,7 +87,7 @@ def command(run: run_pb2.Run) -> str:
     words += ["--base-url", order.base_url] if order.base_url else []
     words += [word for judge in order.judges for word in ("--judge", judge_in_words(judge))]
     words += [*_decided_words(order.until_decided)] if order.HasField("until_decided") else []
-    words += ["--project", str(order.project_id)] if order.project_id else []
+    words += ["--project", project(order.project_id)] if order.project_id else []
     return shlex.join([*words, *_param_words(params_of(order))])
 
 
@@ -112,7 +113,7 @@ def _judge_command(order: run_pb2.RunOrder) -> str:
     words += ["--against", judge.against_run_id] if judge.against_run_id else ["--scale", judge.scale]
     words += [*_option_words(judging_options(order))]
     words += ["--base-url", order.base_url] if order.base_url else []
-    words += ["--project", str(order.project_id)] if order.project_id else []
+    words += ["--project", project(order.project_id)] if order.project_id else []
     return shlex.join([*words, *_param_words(params_of(order))])
 
 
@@ -171,7 +172,7 @@ def parameters_of(run: run_pb2.Run, leaving_out: Collection[str] = frozenset()) 
         yield "Judge prompt", f"{order.judge.prompt}, version {order.judge.version}"
         yield "Scale", order.judge.scale
     if order.project_id and "project_id" not in leaving_out:
-        yield LABELS["project_id"], str(order.project_id)
+        yield LABELS["project_id"], project(order.project_id)
     for name, text in (
         ("completion_window", window_text(order)),
         ("line_models", ", ".join(order.line_models)),

@@ -127,7 +127,7 @@ async def show_run(
     )
     view = RunView(
         live=live_view(run, summary, workers, now, await ordered_tasks(scheduler, run)),
-        labels=labels_view(run, may_change=page.caller.may_change(run.user)),
+        labels=labels_view(run, may_change=page.caller.may_change(run.user, run.order.project_id)),
         order=repeated_order(run),
         retried=retried(run),
         scored_by="" if run.order.scoring_method else choice_scoring(run.scoring_method) or "",

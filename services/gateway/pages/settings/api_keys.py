@@ -47,6 +47,9 @@ class KeyListView:
     faults: Mapping[str, str] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
 
+    def fault(self, name: str) -> str:
+        return self.faults.get(name, "")
+
     @property
     def asked(self) -> KeyShown | None:
         return next((key for key in self.keys if key.key_id == self.ask and not self.end_of(key)), None)
@@ -73,14 +76,16 @@ async def show_keys(
 async def make_key(request: Request, page: PageOf, scheduler: SchedulerCalls, now: Now) -> Response:
     form = {name: str(value).strip() for name, value in (await request.form()).items()}
     given = {name: form[name] for name in KeyOrder.model_fields if form.get(name)}
-    entries = {name: entered(text) if name == "days" else text for name, text in given.items()}
+    entries = {
+        name: entered(text) if name in ("days", "project_id") else text for name, text in given.items()
+    }
     faults: Mapping[str, str]
     try:
         made = await create_key(scheduler, str(uuid4()), KeyOrder.model_validate(entries))
     except ValidationError as error:
         faults = {str(fault["loc"][0]): form_sentence(fault) for fault in error.errors()}
     except DomainError as error:
-        if error.kind not in (ErrorKind.INVALID, ErrorKind.CONFLICT):
+        if error.kind not in (ErrorKind.INVALID, ErrorKind.CONFLICT, ErrorKind.NOT_FOUND):
             raise
         faults = {str(error.facts.get("field", "")): error.message}
     else:
