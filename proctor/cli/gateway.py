@@ -9,7 +9,7 @@ import functools
 import inspect
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -17,7 +17,7 @@ from typing import Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from proctor.cli.options import API_KEY_VARIABLE, ConnectionOptions
+from proctor.cli.options import API_KEY_VARIABLE, ConnectionOptions, NamedProject
 from proctor.cli.render.terminal import EXIT_CODES_HELP, Terminal, execute, say
 from proctor.client.calls import ApiKey
 from proctor.client.errors import ClientError, Unreachable
@@ -94,7 +94,8 @@ def _typer_form(command: Command) -> Command:
         async def connected() -> ExitCode | None:
             address = find_gateway(connection.gateway)
             async with ProctorClient(address, user=connection.user, api_key=api_key(address)) as client:
-                code: ExitCode | None = await command(Session(client, terminal), **given)
+                numbered = {name: await _with_numbers(client, value) for name, value in given.items()}
+                code: ExitCode | None = await command(Session(client, terminal), **numbered)
                 return code
 
         execute(terminal, connected)
@@ -102,6 +103,17 @@ def _typer_form(command: Command) -> Command:
     options = [*_options(own), *_options_of(ConnectionOptions)]
     run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]  # read by inspect
     return run
+
+
+async def _with_numbers(client: ProctorClient, given: Any) -> Any:
+    """The value of an option, or a group of them, with numbers in the place of names of projects."""
+    if isinstance(given, NamedProject):
+        return await client.number_of_project(given)
+    if not is_dataclass(given) or isinstance(given, type):
+        return given
+    named = [each.name for each in fields(given) if isinstance(getattr(given, each.name), NamedProject)]
+    numbers = {name: await client.number_of_project(getattr(given, name)) for name in named}
+    return replace(given, **numbers) if numbers else given
 
 
 def api_key(gateway: str) -> ApiKey:

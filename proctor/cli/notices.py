@@ -1,13 +1,15 @@
 """`proctor notices`: where you are told of what, and what was sent."""
 
 import uuid
+from collections.abc import Mapping
+from functools import partial
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from proctor.cli.gateway import Session, command_group
-from proctor.cli.options import PageOption
+from proctor.cli.options import PROJECT_METAVAR, PageOption, read_project
 from proctor.cli.render.table import Column, date_and_time, table, texts
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import option_value
@@ -30,7 +32,12 @@ async def add_target(
         list[str], typer.Option("--on", metavar="EVENT", help=f"{_EVENTS}; repeat for several.")
     ],
     project: Annotated[
-        int | None, typer.Option(help="Of all runs of this project; default: of your own runs.")
+        int | None,
+        typer.Option(
+            parser=read_project,
+            metavar=PROJECT_METAVAR,
+            help="Of all runs of this project, by name or number; default: of your own runs.",
+        ),
     ] = None,
     of_all: Annotated[bool, typer.Option("--all", help="Of all runs; for operators.")] = False,
 ) -> None:
@@ -50,7 +57,8 @@ async def add_target(
 async def list_targets(session: Session) -> None:
     """Show where you are told of what."""
     listed = await session.client.notices.ListNoticeTargets(notice_pb2.ListNoticeTargetsRequest())
-    session.terminal.show(listed, _print_targets)
+    names = await session.client.project_names(each.project_id for each in listed.targets)
+    session.terminal.show(listed, partial(_print_targets, names=names))
 
 
 async def test_target(session: Session, *, target: TargetArgument) -> None:
@@ -102,7 +110,9 @@ def _print_added(console: Console, added: notice_pb2.AddNoticeTargetResponse) ->
     say(console, f"Try it: proctor notices test {added.target.target_id}", style="dim")
 
 
-def _print_targets(console: Console, listed: notice_pb2.ListNoticeTargetsResponse) -> None:
+def _print_targets(
+    console: Console, listed: notice_pb2.ListNoticeTargetsResponse, names: Mapping[int, str]
+) -> None:
     if not listed.targets:
         say(console, "You are told of nothing. Add a target: proctor notices add.")
         return
@@ -112,7 +122,7 @@ def _print_targets(console: Console, listed: notice_pb2.ListNoticeTargetsRespons
             each.target_id,
             each.address,
             ", ".join(shown_word(notice_pb2.NoticeEvent, event) for event in each.events),
-            f"project {each.project_id}"
+            f"project {names.get(each.project_id, each.project_id)}"
             if each.scope == notice_pb2.NOTICE_SCOPE_PROJECT
             else shown_word(notice_pb2.NoticeScope, each.scope),
         )

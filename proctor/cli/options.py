@@ -35,14 +35,38 @@ RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the 
 PageOption = Annotated[str, typer.Option(help="Token of the page, printed below the page before.")]
 # What is made counts towards the same project, command after command.
 PROJECT_VARIABLE = "PROCTOR_PROJECT"
+
+
+class NamedProject(str):
+    """The name of a project; a command gets the number, which its session asks for."""
+
+    __slots__ = ()
+
+
+def read_project(given: object) -> int | NamedProject:
+    """Of an option. A name has more than digits."""
+    text = str(given).strip()
+    # A larger number is nobody's.
+    return min(int(text), _INT64_MAX) if text.isdecimal() else NamedProject(text)
+
+
+PROJECT_METAVAR = "PROJECT"
+ProjectFilter = Annotated[
+    int | None,
+    typer.Option(
+        parser=read_project, metavar=PROJECT_METAVAR, help="Only of this project, by name or number."
+    ),
+]
 StorageProject = Annotated[
     int,
     typer.Option(
         envvar=PROJECT_VARIABLE,
-        min=0,
-        help="Number of the project that it is in, and whose storage it counts towards; 0 is none.",
+        parser=read_project,
+        metavar=PROJECT_METAVAR,
+        help="Name or number of the project that it is in, and whose storage it counts towards; 0 is none.",
     ),
 ]
+_INT64_MAX = 2**63 - 1
 _POINTS = re.compile(r"(\d+(?:\.\d+)?) ?pts?")
 _METRIC_FORM = 'write it as NAME, NAME:OPTION=VALUE or {"metric": "f1", "average": "macro"}'
 

@@ -7,15 +7,20 @@ import typer
 from rich.console import Console
 
 from proctor.cli.gateway import Session, command_group
-from proctor.cli.options import PageOption
+from proctor.cli.options import PROJECT_METAVAR, PageOption, read_project
 from proctor.cli.render.table import Column, date_and_time, table, texts
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import option_value
 from proctor.v1 import key_pb2, project_pb2, project_service_pb2
 from proctor.wire.enums import shown_word
 
-ProjectName = Annotated[
-    str, typer.Argument(metavar="PROJECT", help="Name or number, as `proctor projects list` shows them.")
+ProjectArgument = Annotated[
+    int,
+    typer.Argument(
+        parser=read_project,
+        metavar=PROJECT_METAVAR,
+        help="Name or number, as `proctor projects list` shows them.",
+    ),
 ]
 MemberName = Annotated[str, typer.Argument(metavar="USER", help="The name that the user's keys prove.")]
 
@@ -42,15 +47,16 @@ async def list_projects(
     session.terminal.show(await session.client.projects.ListProjects(request), _print_projects)
 
 
-async def show_project(session: Session, *, project: ProjectName) -> None:
+async def show_project(session: Session, *, project: ProjectArgument) -> None:
     """Show a project with its members, its limits and what it uses of them."""
-    session.terminal.show(await _project(session, project), _print_project)
+    request = project_service_pb2.GetProjectRequest(project_id=project)
+    session.terminal.show(await session.client.projects.GetProject(request), _print_project)
 
 
 async def update_project(
     session: Session,
     *,
-    project: ProjectName,
+    project: ProjectArgument,
     name: Annotated[str | None, typer.Option(help="A new name.")] = None,
     note: Annotated[str | None, typer.Option(help="What it is for.")] = None,
     max_open_runs: Annotated[
@@ -73,7 +79,7 @@ async def update_project(
         "max_cost_per_month": max_cost_per_month,
     }
     request = project_service_pb2.UpdateProjectRequest(
-        project_id=await number_of_project(session, project),
+        project_id=project,
         name=name,
         note=note,
         is_shared=shared,
@@ -86,41 +92,26 @@ async def update_project(
 async def set_member(
     session: Session,
     *,
-    project: ProjectName,
+    project: ProjectArgument,
     of_user: MemberName,
     role: Annotated[str, typer.Option(help="viewer, runner or maintainer.")] = "runner",
 ) -> None:
     """Give a user a role in a project, or another one; for its maintainers and operators."""
     request = project_service_pb2.SetProjectMemberRequest(
-        project_id=await number_of_project(session, project),
+        project_id=project,
         user=of_user,
         role=option_value(key_pb2.Role, role, "--role"),
     )
     session.terminal.show(await session.client.projects.SetProjectMember(request), _print_member)
 
 
-async def remove_member(session: Session, *, project: ProjectName, of_user: MemberName) -> None:
+async def remove_member(session: Session, *, project: ProjectArgument, of_user: MemberName) -> None:
     """Take a user's role away: the project is hidden from the user within a second."""
-    request = project_service_pb2.RemoveProjectMemberRequest(
-        project_id=await number_of_project(session, project), user=of_user
-    )
+    request = project_service_pb2.RemoveProjectMemberRequest(project_id=project, user=of_user)
     removed = await session.client.projects.RemoveProjectMember(request)
     session.terminal.show(
-        removed, lambda console, _: say(console, f"{of_user} is no member of project {project} any more.")
+        removed, lambda console, _: say(console, f"{of_user} is no member of the project any more.")
     )
-
-
-async def _project(session: Session, project: str) -> project_service_pb2.GetProjectResponse:
-    """Of a name or a number: a name has more than digits."""
-    request = project_service_pb2.GetProjectRequest(name=project)
-    if project.isdigit():
-        # Above the largest number it is nobody's.
-        request = project_service_pb2.GetProjectRequest(project_id=min(int(project), 2**63 - 1))
-    return await session.client.projects.GetProject(request)
-
-
-async def number_of_project(session: Session, project: str) -> int:
-    return (await _project(session, project)).project.project_id
 
 
 def projects_group() -> typer.Typer:

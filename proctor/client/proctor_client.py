@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from types import TracebackType
@@ -14,6 +14,7 @@ from proctor.client.compared_runs import ComparedRuns
 from proctor.client.datasets import Upload, upload_once
 from proctor.client.errors import Refused, Unreachable
 from proctor.client.progress_line import ProgressLine
+from proctor.client.projects import number_of_project, project_names
 from proctor.client.run_results import RunResults
 from proctor.v1 import comparison_service_pb2, rollout_service_pb2, run_pb2
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
@@ -94,6 +95,14 @@ class ProctorClient(SchedulerStubs, ResultsStubs):
         ids = [each.run.run_id if isinstance(each, RunResults) else each for each in runs]
         request = comparison_service_pb2.CompareRunsRequest(run_ids=ids, metrics=metrics)
         return ComparedRuns((await self.comparisons.CompareRuns(request)).comparison)
+
+    async def number_of_project(self, named: int | str) -> int:
+        """Of a declared project by its name; a number stays as it is. Raises NotFound."""
+        return await number_of_project(self.projects, named)
+
+    async def project_names(self, project_ids: Iterable[int]) -> Mapping[int, str]:
+        """The names of the declared ones of some projects, by their numbers."""
+        return await project_names(self.projects, project_ids)
 
     async def upload_dataset(self, upload: Upload) -> dataset_pb2.UploadDatasetResponse:
         """The data set, or the faults of the file, of which nothing is stored then."""

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from proctor.cli.datasets.preview import IdOption, PromptOption, TargetOption
 from proctor.cli.gateway import Session
-from proctor.cli.options import StorageProject
+from proctor.cli.options import ProjectFilter, StorageProject
 from proctor.cli.program import program_name
 from proctor.cli.render.table import date_and_time, table, texts
 from proctor.cli.render.terminal import say
@@ -22,9 +22,7 @@ async def list_mappings(
     session: Session,
     *,
     by: Annotated[str, typer.Option(metavar="USER", help="Only those of this user.")] = "",
-    project: Annotated[
-        int | None, typer.Option(min=0, help="Only those of this project; 0: of none.")
-    ] = None,
+    project: ProjectFilter = None,
 ) -> None:
     """List the saved mappings of columns, the latest first."""
     request = dataset_pb2.ListMappingsRequest(user=by, project_id=project)

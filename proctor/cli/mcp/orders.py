@@ -92,13 +92,13 @@ class Order(BaseModel):
         "to do. generate works with every server",
     )
     priority: str = Field("", description=PRIORITY_HELP)
-    project: int = Field(0, description="Number of the project that groups runs")
+    project: int | str = Field(0, description="Number or name of the project that groups runs")
 
-    def message(self, max_cost: float | None = None) -> run_pb2.RunOrder:
+    def message(self, project_id: int, max_cost: float | None = None) -> run_pb2.RunOrder:
         try:
             params = run_pb2.GenerationParams(temperature=self.temperature, max_tokens=self.max_tokens)
             return run_pb2.RunOrder(
-                project_id=self.project,
+                project_id=project_id,
                 model=self.model,
                 suite=self.suite,
                 dataset_id=self.dataset_id,
@@ -144,9 +144,9 @@ class OrderTools:
         """Order a run. Refused where its estimate is above max_cost; gives its id, for wait_for_run."""
         estimated = await self._estimate(order)
         self._refuse_cost(order, estimated, max_cost)
-        submitted = await self.client.runs.SubmitRun(
-            scheduler_pb2.SubmitRunRequest(order=order.message(max_cost), request_id=str(uuid.uuid4()))
-        )
+        message = order.message(await self.client.number_of_project(order.project), max_cost)
+        request = scheduler_pb2.SubmitRunRequest(order=message, request_id=str(uuid.uuid4()))
+        submitted = await self.client.runs.SubmitRun(request)
         against = submitted.run.order.until_decided.against_run_id
         second = {"against_run_id": against} if against else {}
         return {**run_facts(submitted.run), **second, "estimate": brief(estimated)}
@@ -199,7 +199,8 @@ class OrderTools:
         return run_facts(cancelled.run)
 
     async def _estimate(self, order: Order) -> scheduler_pb2.EstimateRunResponse:
-        request = scheduler_pb2.EstimateRunRequest(order=order.message())
+        project_id = await self.client.number_of_project(order.project)
+        request = scheduler_pb2.EstimateRunRequest(order=order.message(project_id))
         return await self.client.runs.EstimateRun(request)
 
     def _refuse_cost(

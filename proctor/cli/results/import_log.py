@@ -14,7 +14,7 @@ from typing import Annotated, BinaryIO, cast
 import typer
 
 from proctor.cli.gateway import Session
-from proctor.cli.options import PROJECT_VARIABLE
+from proctor.cli.options import StorageProject
 from proctor.cli.program import program_name
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import counted, document
@@ -50,9 +50,7 @@ class ImportedAs:
         str, typer.Option(metavar="PROVIDER/NAME", help="Model; default: the one that the log names.")
     ] = ""
     task: Annotated[str, typer.Option(help="Task of one file of samples whose name does not tell it.")] = ""
-    project: Annotated[
-        int, typer.Option(envvar=PROJECT_VARIABLE, min=0, help="Number of the project; 0 is none.")
-    ] = 0
+    project: StorageProject = 0
     run_name: Annotated[str, typer.Option("--name", help="Name of the run.")] = ""
     tags: Annotated[list[str] | None, typer.Option("--tag", help="Tag of the run; may be repeated.")] = None
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from proctor.cli.gateway import Session
-from proctor.cli.options import PageOption
+from proctor.cli.options import PageOption, ProjectFilter
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, numbers, table, texts, two_lines
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import (
@@ -65,7 +65,7 @@ class LeaderboardOptions:
         typer.Option(help=f"auto | {' | '.join(words_of(run_pb2.ScoringMethod))}; auto: the most frequent."),
     ] = "auto"
     num_fewshot: Annotated[int | None, typer.Option(min=0, help="Examples in each prompt.")] = None
-    project: Annotated[int | None, typer.Option(min=0, help="Only runs of this project.")] = None
+    project: ProjectFilter = None
     include_limited: Annotated[
         bool, typer.Option("--include-limited", help="Rank runs of the first rows too, those of one limit.")
     ] = False

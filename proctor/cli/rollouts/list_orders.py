@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from proctor.cli.gateway import Session
-from proctor.cli.options import PageOption
+from proctor.cli.options import PageOption, ProjectFilter
 from proctor.cli.render import words
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, date_and_time, table, texts, two_lines
 from proctor.cli.render.terminal import say
@@ -25,7 +25,7 @@ class OrdersOptions:
     suite: Annotated[str, typer.Option(help="Only this suite, or a version of it: mine@2.")] = ""
     model: Annotated[str, typer.Option(help="Only this model, provider/name.")] = ""
     state: Annotated[str, typer.Option(help="Only orders with a run that is running, failed, …")] = ""
-    project: Annotated[int | None, typer.Option(help="Only this project.")] = None
+    project: ProjectFilter = None
     page_size: Annotated[int, typer.Option(min=1, max=100, help="Orders per page.")] = 20
     page: PageOption = ""
 

@@ -1,6 +1,9 @@
 """`proctor runs`, `runs label`, `runs delete`, `cancel`, `retry`, `pause`, `resume` and `reclose`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 from typing import Annotated
 
 import typer
@@ -8,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from proctor.cli.gateway import Session, command_group
-from proctor.cli.options import PageOption, RunIdArgument
+from proctor.cli.options import PageOption, ProjectFilter, RunIdArgument
 from proctor.cli.program import program_name
 from proctor.cli.render import words
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, date_and_time, table, texts, two_lines
@@ -22,6 +25,8 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.plain import total_text
 from proctor.values.run import MAX_HISTORY_DAYS, STATE_WORDS
 
+_NO_NAMES: Mapping[int, str] = MappingProxyType({})
+
 
 @dataclass(frozen=True, slots=True)
 class RunsOptions:
@@ -31,7 +36,7 @@ class RunsOptions:
     suite: Annotated[str, typer.Option(help="Only this suite.")] = ""
     dataset: Annotated[str, typer.Option(metavar="ID", help="Only over this data set.")] = ""
     model: Annotated[str, typer.Option(help="Only this model.")] = ""
-    project: Annotated[int | None, typer.Option(help="Only this project.")] = None
+    project: ProjectFilter = None
     name: Annotated[str, typer.Option(help="Only runs that have this in their names.")] = ""
     tag: Annotated[str, typer.Option(help="Only runs with this tag.")] = ""
     days: Annotated[
@@ -59,7 +64,8 @@ async def runs(session: Session, options: RunsOptions) -> None:
     if not found.total:
         await refuse_unknown_benchmark(session.client, options.suite or options.dataset)
     if found.runs or options.page or session.terminal.is_json:
-        session.terminal.show(found, print_runs)
+        names = await session.client.project_names(run.order.project_id for run in found.runs)
+        session.terminal.show(found, partial(print_runs, names=names))
     else:
         say(session.terminal.out, "There is no such run." if is_filtered else "There is no run yet.")
 
@@ -148,22 +154,25 @@ def runs_group() -> typer.Typer:
     return command_group({"label": label, "delete": delete}, runs)
 
 
-def print_runs(console: Console, found: scheduler_pb2.ListRunsResponse) -> None:
-    """Two lines per run, because its id takes a whole line."""
+def print_runs(
+    console: Console, found: scheduler_pb2.ListRunsResponse, names: Mapping[int, str] = _NO_NAMES
+) -> None:
+    """Two lines per run, because its id takes a whole line. `names` are those of declared projects."""
     model = Column("model, run", min_width=RUN_ID_WIDTH)
     columns = (model, *texts("benchmark, project", "created (UTC)", "state, took"))
-    console.print(table(console, columns, map(_cells, found.runs)))
+    console.print(table(console, columns, [_cells(run, names) for run in found.runs]))
     if found.next_page_token:
         more = f"{total_text(found.total)} in all; the next page: --page {found.next_page_token}"
         say(console, more, style="dim")
 
 
-def _cells(run: run_pb2.Run) -> tuple[Cell, ...]:
+def _cells(run: run_pb2.Run, names: Mapping[int, str]) -> tuple[Cell, ...]:
     took, labels = words.elapsed_seconds(run), words.labels(run.labels)
     state = Text(words.state_word(run.state), words.STATE_STYLES.get(run.state, ""))
+    project = names.get(run.order.project_id, str(run.order.project_id))
     return (
         two_lines(run.order.model, run.run_id),
-        two_lines(words.benchmark(run), " · ".join(filter(None, (str(run.order.project_id), labels)))),
+        two_lines(words.benchmark(run), " · ".join(filter(None, (project, labels)))),
         date_and_time(run.created_at),
         two_lines(state, words.duration(took) if took else ""),
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from proctor.cli.gateway import Session
-from proctor.cli.options import RunIdArgument
+from proctor.cli.options import PROJECT_METAVAR, RunIdArgument, read_project
 from proctor.cli.render.words import option_value
 from proctor.cli.runs.judge_prompt import prompt_or_document
 from proctor.cli.runs.order import PRIORITY_HELP
@@ -41,7 +41,12 @@ class JudgeOptions:
     repetitions: Annotated[int | None, typer.Option(help="Verdicts on each answer.")] = None
     limit: Annotated[int | None, typer.Option(help="First N answers.")] = None
     project: Annotated[
-        int | None, typer.Option(help="Number of the project; default: that of the judged run.")
+        int | None,
+        typer.Option(
+            parser=read_project,
+            metavar=PROJECT_METAVAR,
+            help="Name or number of the project; default: that of the judged run.",
+        ),
     ] = None
     priority: Annotated[str, typer.Option(help=PRIORITY_HELP)] = ""
     temperature: Annotated[

@@ -6,7 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from proctor.cli.options import PROJECT_VARIABLE, json_or_text, metric_use, points
+from proctor.cli.options import (
+    PROJECT_METAVAR,
+    PROJECT_VARIABLE,
+    json_or_text,
+    metric_use,
+    points,
+    read_project,
+)
 from proctor.cli.render.words import option_value
 from proctor.cli.runs.judge_prompt import named_judge
 from proctor.client.errors import Refused
@@ -61,7 +68,13 @@ class OrderOptions:
         typer.Option(metavar="TIME", help="Such as 24h or 90m: the run fails after this, waiting included."),
     ] = ""
     project: Annotated[
-        int, typer.Option(envvar=PROJECT_VARIABLE, help="Number of the project that groups runs.")
+        int,
+        typer.Option(
+            envvar=PROJECT_VARIABLE,
+            parser=read_project,
+            metavar=PROJECT_METAVAR,
+            help="Name or number of the project that groups runs.",
+        ),
     ] = 0
     priority: Annotated[str, typer.Option(help=PRIORITY_HELP)] = ""
     scoring_method: Annotated[

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from proctor.cli.datasets.upload import dataset_id_of
 from proctor.cli.gateway import Session, command_group, print_page
-from proctor.cli.options import PageOption
+from proctor.cli.options import PageOption, ProjectFilter
 from proctor.cli.render.table import Column, date_and_time, table, texts
 from proctor.cli.render.terminal import say
 from proctor.cli.runs.order import OrderOptions, labels_of, order_of
@@ -54,7 +54,7 @@ async def list_schedules(
     session: Session,
     *,
     of_user: Annotated[str, typer.Option(metavar="USER", help="Only those of this user.")] = "",
-    project: Annotated[int | None, typer.Option(help="Only those of this project.")] = None,
+    project: ProjectFilter = None,
     page_size: Annotated[int, typer.Option(min=1, max=500, help="Schedules per page.")] = 20,
     page: PageOption = "",
 ) -> None:

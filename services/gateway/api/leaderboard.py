@@ -20,10 +20,11 @@ from services.gateway.api.runs.job import choice_scoring
 from services.gateway.api.runs.requests import KindFilter, ModelFilter, kind_number
 from services.gateway.api.suites.schemas import BenchmarkFilter, check_known_benchmark
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
-from services.gateway.http.parameters import JSON_INT_MAX, Cursor, Text
+from services.gateway.http.parameters import Cursor, ProjectFilter, Text
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import interval, moment, optional, present
 from services.gateway.http.problem import problems
+from services.gateway.http.project_names import ProjectName
 
 R = TypeVar("R", bound="Ranked")
 H = TypeVar("H", bound="HistoryEntryShown")
@@ -116,6 +117,7 @@ class HistoryEntryShown(_Entry):
     benchmark_suite: str = Field(description="The suite or the id of the data set")
     dataset_name: str | None = Field(description="Only for a run over a data set")
     project_id: int
+    project_name: ProjectName
     metric: str
     answered: int
     failed: int
@@ -199,7 +201,7 @@ class LeaderboardParameters:
     best: Annotated[bool, Query(description="Rank each model by its best run, not its latest")] = False
     scoring_method: ScoringMethod | None = None
     num_fewshot: Annotated[int | None, Query(ge=0, le=MAX_FEWSHOT)] = None
-    project_id: Annotated[int | None, Query(ge=0, le=JSON_INT_MAX)] = None
+    project_id: ProjectFilter = None
     include: Annotated[
         Literal["limited"] | None,
         Query(description="limited: rank runs of the first rows too, with others of the same limit"),

@@ -23,6 +23,7 @@ from services.gateway.http.parameters import Count, Keywords, RequestBody, Text
 from services.gateway.http.paths import QUEUE
 from services.gateway.http.presentation import benchmark_of, present, state_of
 from services.gateway.http.problem import problems
+from services.gateway.http.project_names import ProjectName
 
 J = TypeVar("J", bound="QueuedJob")
 W = TypeVar("W", bound="QueueWorker")
@@ -47,6 +48,7 @@ class QueuedJob(LabelsListed):
     provider: str
     benchmark_suite: str
     project_id: int
+    project_name: ProjectName
     priority: str
     status: str
     created_at: datetime | None

@@ -35,17 +35,18 @@ from services.gateway.auth.identity import User
 from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.parameters import (
-    JSON_INT_MAX,
     MAX_FIELDS,
     MAX_TASKS,
     Cursor,
     Keywords,
+    ProjectFilter,
     RequestBody,
     Text,
 )
 from services.gateway.http.paths import ROLLOUTS
 from services.gateway.http.presentation import json_text, present
 from services.gateway.http.problem import problems
+from services.gateway.http.project_names import ProjectName
 
 router = APIRouter(prefix=ROLLOUTS, tags=["rollouts"])
 
@@ -274,6 +275,7 @@ class RolloutsOrderShown(BaseModel):
     suite: str = Field(description="name@version: the suite of the jobs")
     user: str
     project_id: int
+    project_name: ProjectName
     agent: AgentShown
     rollouts: int = Field(description="Rollouts at each task; the most where models or tasks differ")
     task_ids: list[str] = Field(description="The index of a task is the doc_id of its outcomes")
@@ -296,7 +298,7 @@ class OrdersParameters:
         Text, Query(max_length=128, description='The suite of the jobs, "mine" or a version of it, "mine@2"')
     ] = ""
     model_name: ModelFilter = ""
-    project_id: Annotated[int | None, Query(ge=0, le=JSON_INT_MAX)] = None
+    project_id: ProjectFilter = None
     status: Annotated[RunState | None, Query(description="State of at least one job")] = None
     limit: Annotated[int, Query(ge=1, le=100)] = 20
     cursor: Cursor = ""
@@ -312,7 +314,7 @@ class OrdersParameters:
         )
 
 
-@router.get("", responses=problems(400, 422, 503), summary="List orders of rollouts, newest first")
+@router.get("", responses=problems(400, 404, 422, 503), summary="List orders of rollouts, newest first")
 async def list_orders(
     scheduler: SchedulerCalls, query: Annotated[OrdersParameters, Depends()]
 ) -> RolloutsOrderPage:

@@ -15,15 +15,15 @@ from services.gateway.api.runs.requests import RunRequest
 from services.gateway.auth.identity import User
 from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import SchedulerCalls
-from services.gateway.http.parameters import JSON_INT_MAX, Cursor, RequestBody, Text
+from services.gateway.http.parameters import Cursor, ProjectFilter, RequestBody, Text
 from services.gateway.http.paths import SCHEDULES
 from services.gateway.http.presentation import Done, benchmark_of, present
 from services.gateway.http.problem import problems
+from services.gateway.http.project_names import ProjectName
 
 Id = Annotated[Text, Path(max_length=64, description="A schedule")]
 PageSize = Annotated[int, Query(ge=1, le=500)]
 UserFilter = Annotated[Text, Query(max_length=MAX_USER_CHARACTERS, description="Only those of this user")]
-ProjectFilter = Annotated[int | None, Query(ge=0, le=JSON_INT_MAX, description="Only those of this project")]
 
 router = APIRouter(prefix=SCHEDULES, tags=["schedules"])
 
@@ -69,6 +69,7 @@ class ScheduleShown(BaseModel):
     name: str
     user: str
     project_id: int
+    project_name: ProjectName
     model: str
     benchmark: str = Field(description="The suite, or the id of the data set")
     cron: str
@@ -91,7 +92,7 @@ class SchedulePage(BaseModel):
     next_cursor: str | None
 
 
-@router.get("", responses=problems(400, 422, 503), summary="Schedules")
+@router.get("", responses=problems(400, 404, 422, 503), summary="Schedules")
 async def list_schedules(
     scheduler: SchedulerCalls,
     user: UserFilter = "",

@@ -24,6 +24,7 @@ from pydantic_core import CoreSchema
 from proctor.values.plain import INT32_MAX
 from services.common.errors import RunNotFound
 from services.gateway.http.api_errors import run_id_of
+from services.gateway.http.project_names import BY_NAME, OptionalProject, ProjectNumber
 
 # The largest integer that every reader of JSON has exactly (RFC 8259, section 6).
 JSON_INT_MAX = 2**53 - 1
@@ -57,7 +58,11 @@ NO_NUL = r"^[^\x00]*$"
 Text = Annotated[str, AfterValidator(_utf8), Keywords({"pattern": NO_NUL})]
 Count = Annotated[int | None, Field(ge=1, le=INT32_MAX)]
 ProjectQuery = Annotated[
-    int, Query(ge=0, le=JSON_INT_MAX, description="Project whose storage it counts towards; 0 is none")
+    ProjectNumber,
+    Query(description="Project whose storage it counts towards, by number or name; 0 is none"),
+]
+ProjectFilter = Annotated[
+    OptionalProject, Query(description="Only what is in this project, by number or name")
 ]
 Cursor = Annotated[
     str,
@@ -82,8 +87,10 @@ class RequestBody(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def has_json_type(cls, given: object, info: ValidationInfo) -> object:
-        annotation = cls.model_fields[info.field_name or ""].annotation
-        kinds = {annotation, *get_args(annotation)}
+        field = cls.model_fields[info.field_name or ""]
+        if BY_NAME in field.metadata:
+            return given
+        kinds = {field.annotation, *get_args(field.annotation)}
         if kinds & {int, float} and isinstance(given, str | bool):
             raise ValueError("it must be a number")
         if bool in kinds and not isinstance(given, bool):

@@ -18,6 +18,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.usage import TokenUsage
 from proctor.wire.enums import described_word, shown_word
 from proctor.wire.values import USAGE
+from services.gateway.http.project_names import project_name
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -36,7 +37,7 @@ def present(model: type[M], /, *messages: Message, **given: object) -> M:
 
     `given` takes precedence, then the first message. Enum values become words; timestamps become datetimes,
     or seconds since 1970 for fields of type int. What is unset, empty or unspecified becomes None where the
-    model allows None.
+    model allows None. `project_name` is the name of the project whose number is in `project_id`.
     """
     kinds = tuple([message.DESCRIPTOR for message in messages])
     fields = _fields(model, kinds, frozenset(given))
@@ -91,13 +92,22 @@ def _fields(
     model: type[BaseModel], kinds: tuple[Descriptor, ...], given: frozenset[str]
 ) -> tuple[tuple[str, int, Reader], ...]:
     """The fields of the model that a message has, with the index of the first one that has it."""
-    found = []
+    found: list[tuple[str, int, Reader]] = []
     for name in model.model_fields.keys() - given:
-        at = next((index for index, kind in enumerate(kinds) if name in kind.fields_by_name), None)
-        if at is not None:
-            annotation = model.model_fields[name].annotation
-            found.append((name, at, _reader(kinds[at].fields_by_name[name], annotation)))
+        source = "project_id" if name == "project_name" else name
+        at = next((index for index, kind in enumerate(kinds) if source in kind.fields_by_name), None)
+        if at is None:
+            continue
+        if source != name:
+            found.append((name, at, _project_name))
+            continue
+        annotation = model.model_fields[name].annotation
+        found.append((name, at, _reader(kinds[at].fields_by_name[name], annotation)))
     return tuple(found)
+
+
+def _project_name(message: Message) -> str | None:
+    return project_name(message.project_id) or None  # type: ignore[attr-defined]  # looked up before
 
 
 def _reader(field: FieldDescriptor, annotation: object) -> Reader:

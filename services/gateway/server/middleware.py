@@ -35,6 +35,7 @@ from services.gateway.grpc_proxy.message_reads import READ_SECONDS
 from services.gateway.http.error_handlers import asks_for_page, problem_of, problem_response
 from services.gateway.http.errors import KeyUnknown
 from services.gateway.http.paths import METHODS, PROBES, READING_METHODS, is_page
+from services.gateway.http.project_names import naming_projects
 from services.gateway.metrics import HTTP_IN_PROGRESS, HTTP_SECONDS
 from services.gateway.server.bounded_requests import PartCount
 
@@ -178,6 +179,7 @@ class AdmittedRequests:
         admitted = admission.admitted(caller, call.permission, self._held_bytes(scope))
         await held.enter_async_context(admitted)
         held.enter_context(calling_for(caller))
+        held.enter_context(naming_projects(admission.keys.ring.project_names, caller))
         if is_recorded(call.method, call.path, _query(scope)):
             await admit_call(admission.trail, call.deed(scope), call.method, caller)
 

@@ -11,10 +11,11 @@ from proctor.values.names.notices import NoticeChannel, NoticeEvent, NoticeScope
 from proctor.wire.enums import number_of, word_of
 from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import SchedulerCalls
-from services.gateway.http.parameters import JSON_INT_MAX, Cursor, RequestBody, Text
+from services.gateway.http.parameters import Cursor, RequestBody, Text
 from services.gateway.http.paths import NOTICES
 from services.gateway.http.presentation import Done, present
 from services.gateway.http.problem import problems
+from services.gateway.http.project_names import ProjectName, ProjectNumber
 
 TargetId = Annotated[Text, Path(max_length=64, description="A target of notices")]
 TargetFilter = Annotated[Text, Query(max_length=64, description="Only those to this target")]
@@ -32,7 +33,7 @@ class NoticeTargetOrder(RequestBody):
     scope: NoticeScope = Field(
         default=NoticeScope.OWN, description="Of whose runs: own, all of a project, or all (for operators)"
     )
-    project_id: int = Field(default=0, ge=0, le=JSON_INT_MAX, description="The project of the scope project")
+    project_id: ProjectNumber = Field(default=0, description="The project of the scope project")
 
     def to_proto(self, request_id: str) -> notice_pb2.AddNoticeTargetRequest:
         return notice_pb2.AddNoticeTargetRequest(
@@ -52,6 +53,7 @@ class NoticeTargetShown(BaseModel):
     events: list[str]
     scope: str
     project_id: int
+    project_name: ProjectName
     created_at: datetime
 
 

@@ -32,7 +32,15 @@ from services.gateway.api.runs.requests import (
     check_nesting,
 )
 from services.gateway.http.errors import FileIsWhole
-from services.gateway.http.parameters import MAX_FIELDS, Count, Cursor, Keywords, RequestBody, Text
+from services.gateway.http.parameters import (
+    MAX_FIELDS,
+    Count,
+    Cursor,
+    Keywords,
+    ProjectFilter,
+    RequestBody,
+    Text,
+)
 from services.gateway.http.presentation import json_text
 
 _MAX_NAMES = 100
@@ -160,6 +168,7 @@ class DatasetRunsParameters:
     name: NameFilter = ""
     tag: TagFilter = ""
     days: DaysFilter = None
+    project_id: ProjectFilter = None
 
     def to_proto(self) -> scheduler_pb2.ListRunsRequest:
         return scheduler_pb2.ListRunsRequest(
@@ -172,6 +181,7 @@ class DatasetRunsParameters:
             name=self.name,
             tag=self.tag,
             days=self.days or 0,
+            project_id=self.project_id,
         )
 
 

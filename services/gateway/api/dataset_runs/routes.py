@@ -73,7 +73,7 @@ async def start(
     return dataset_run_started(response)
 
 
-@router.get("", responses=problems(400, 422, 503), summary="List runs over data sets, newest first")
+@router.get("", responses=problems(400, 404, 422, 503), summary="List runs over data sets, newest first")
 async def list_runs(
     scheduler: SchedulerCalls, now: Now, query: Annotated[DatasetRunsParameters, Depends()]
 ) -> DatasetRunPage:

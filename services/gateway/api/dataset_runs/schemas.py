@@ -30,6 +30,7 @@ from services.gateway.http.api_errors import benchmark_id
 from services.gateway.http.errors import DatasetRunNotFound
 from services.gateway.http.parameters import BenchmarkRunId
 from services.gateway.http.presentation import json_value, moment, optional, present
+from services.gateway.http.project_names import ProjectName, project_name
 
 
 class RowError(BaseModel):
@@ -99,6 +100,7 @@ class DatasetRunListed(DatasetRunIdentity, LabelsListed):
     failed: int = Field(description="Failed rows; never scored")
     metrics: list[MetricShown] = Field(description="Empty: answers are not scored")
     project_id: int
+    project_name: ProjectName
     user: str
     priority: str
     error: str | None = Field(description="Why it failed; null unless it did")
@@ -258,6 +260,7 @@ def _listed(run: run_pb2.Run, now: datetime) -> dict[str, object]:
             {"name": each.name, "options": json_value(each.options_json)} for each in run.order.metrics
         ],
         "project_id": run.order.project_id,
+        "project_name": project_name(run.order.project_id) or None,
         "user": run.user,
         "priority": word_of(run_pb2.Priority, run.order.priority),
         "error": error_sentence(run),

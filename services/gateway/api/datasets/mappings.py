@@ -10,10 +10,11 @@ from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.values.names.user import MAX_USER_CHARACTERS
 from proctor.values.uploads.column_mapping import MAX_COLUMN_CHARACTERS, MAX_PROMPT_CHARACTERS
 from services.gateway.backends.calls import SchedulerCalls
-from services.gateway.http.parameters import JSON_INT_MAX, ProjectQuery, RequestBody, Text
+from services.gateway.http.parameters import ProjectFilter, ProjectQuery, RequestBody, Text
 from services.gateway.http.paths import MAPPINGS
 from services.gateway.http.presentation import Done, present
 from services.gateway.http.problem import problems
+from services.gateway.http.project_names import ProjectName, ProjectNumber
 
 MappingName = Annotated[Text, Path(min_length=1, max_length=100, description="Unique in its project")]
 _ONE = problems(404, 422, 503)
@@ -33,6 +34,7 @@ class MappingSaved(MappingShown):
     name: str = Field(description="Unique in its project")
     user: str = Field(description="Who saved it")
     project_id: int = Field(description="0: none")
+    project_name: ProjectName
     saved_at: datetime
 
 
@@ -44,7 +46,7 @@ class MappingToSave(RequestBody):
     prompt: Text = Field(max_length=MAX_PROMPT_CHARACTERS, description="With {{column}} for each column")
     target: Text = Field("", max_length=MAX_COLUMN_CHARACTERS, description="Column with the target")
     id: Text = Field("", max_length=MAX_COLUMN_CHARACTERS, description="Column with the id")
-    project_id: int = Field(0, ge=0, le=JSON_INT_MAX, description="0: none")
+    project_id: ProjectNumber = Field(0, description="0: none")
 
 
 def mapping_saved(saved: dataset_pb2.SavedMapping) -> MappingSaved:
@@ -52,14 +54,12 @@ def mapping_saved(saved: dataset_pb2.SavedMapping) -> MappingSaved:
 
 
 @router.get(
-    MAPPINGS, responses=problems(422, 503), summary="List saved mappings of columns, the latest first"
+    MAPPINGS, responses=problems(404, 422, 503), summary="List saved mappings of columns, the latest first"
 )
 async def list_mappings(
     scheduler: SchedulerCalls,
     user: Annotated[Text, Query(max_length=MAX_USER_CHARACTERS, description="Only this user's")] = "",
-    project_id: Annotated[
-        int | None, Query(ge=0, le=JSON_INT_MAX, description="Only those of this project")
-    ] = None,
+    project_id: ProjectFilter = None,
 ) -> MappingList:
     request = dataset_pb2.ListMappingsRequest(user=user, project_id=project_id)
     found = (await scheduler.datasets.ListMappings(request)).mappings

@@ -23,6 +23,7 @@ from services.gateway.http.parameters import JSON_INT_MAX, Cursor, ProjectQuery,
 from services.gateway.http.paths import DATASETS, UPLOAD_PREVIEWS, UPLOADS
 from services.gateway.http.presentation import Done, json_value, present
 from services.gateway.http.problem import problems
+from services.gateway.http.project_names import ProjectName
 
 R = TypeVar("R", bound="DatasetRowShown")
 
@@ -83,6 +84,8 @@ class DatasetListed(BaseModel):
     target_count: int = Field(description="Rows with a target")
     models: list[str] = Field(description="Models named in its lines, at most 20")
     endpoint: str | None = Field(description="Endpoint of its lines if they are batch requests; else null")
+    project_id: int = Field(description="0: none")
+    project_name: ProjectName
 
 
 class DatasetPageShown(BaseModel):

@@ -13,6 +13,7 @@ from proctor.values.row_fields import MAX_UPLOAD_NAME_CHARACTERS
 from proctor.wire.uploads import upload_messages
 from services.gateway.http.errors import MalformedForm
 from services.gateway.http.parameters import JSON_INT_MAX
+from services.gateway.http.project_names import is_number, number_of_project
 from services.gateway.http.uploads import FORM, FormPart, base_name, body_chunks, form_parts, media_type_of
 
 FILE_FIELD = "file"
@@ -93,7 +94,7 @@ class _FileForm:
         if (seconds := self._expires_after_seconds()) is not None:
             header.expires_after_seconds = seconds
         if PROJECT in self._values:
-            header.project_id = self._number(PROJECT, 0, JSON_INT_MAX)
+            header.project_id = self._project()
 
     def check_whole(self) -> None:
         for name in (FILE_FIELD, PURPOSE):
@@ -111,6 +112,11 @@ class _FileForm:
         if self._text(ANCHOR) != "created_at":
             _refuse(ANCHOR, "it has to be created_at")
         return self._number(SECONDS, MIN_EXPIRY_SECONDS, MAX_EXPIRY_SECONDS)
+
+    def _project(self) -> int:
+        """By its number or its name. Raises `ProjectNotFound`."""
+        given = self._text(PROJECT)
+        return self._number(PROJECT, 0, JSON_INT_MAX) if is_number(given) else number_of_project(given)
 
     def _number(self, name: str, minimum: int, maximum: int) -> int:
         given = self._text(name)

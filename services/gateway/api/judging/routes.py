@@ -29,10 +29,11 @@ from services.gateway.api.runs.schemas import FigureShown, JobStarted
 from services.gateway.auth.identity import User
 from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
-from services.gateway.http.parameters import JSON_INT_MAX, Count, JobId, Text
+from services.gateway.http.parameters import Count, JobId, Text
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import optional, present
 from services.gateway.http.problem import problems
+from services.gateway.http.project_names import OptionalProject
 
 # The newest ones; a list of runs by benchmark has all.
 _SHOWN = 20
@@ -68,9 +69,7 @@ class JudgeRequest(LabelsGiven):
     priority: Priority | None = Field(
         default=None, description=f"{default_priority(is_background=True)} if unset"
     )
-    project_id: int | None = Field(
-        default=None, ge=0, le=JSON_INT_MAX, description="That of the judged job if unset"
-    )
+    project_id: OptionalProject = Field(default=None, description="That of the judged job if unset")
     max_cost: MaxCost = None
     reuse_answers: ReuseAnswers = False
     stream_answers: StreamAnswers = False

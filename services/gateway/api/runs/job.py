@@ -26,6 +26,7 @@ from services.gateway.api.runs.schemas import (
     TimingShown,
 )
 from services.gateway.http.presentation import benchmark_of, interval, moment, optional, present
+from services.gateway.http.project_names import project_name
 
 # How sentences of failed runs begin, by reason.
 _ERROR_PREFIXES = {
@@ -88,6 +89,7 @@ def job_listed(run: run_pb2.Run) -> JobListed:
         benchmark_suite=benchmark_of(run.order),
         completed_at=moment(run.finished_at),
         imported_from=run.order.imported_from,
+        project_name=project_name(run.order.project_id) or None,
     )
 
 

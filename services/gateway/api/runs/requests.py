@@ -27,14 +27,19 @@ from services.gateway.http.parameters import (
     MAX_TASKS,
     Count,
     Cursor,
+    ProjectFilter,
     RequestBody,
     Text,
 )
+from services.gateway.http.project_names import ProjectNumber
 
 # Protobuf cannot parse messages that are nested much deeper.
 _MAX_NESTING = 16
 
-ProjectId = Annotated[int, Field(ge=0, le=JSON_INT_MAX, description="Groups runs; created on first use")]
+ProjectId = Annotated[
+    ProjectNumber,
+    Field(description="Groups runs: a number that is made on first use, or the name of a declared project"),
+]
 Rollouts = Annotated[int | None, Field(ge=1, le=MAX_ROLLOUTS, description="Repetitions of each sample")]
 PromptFormField = Annotated[
     Literal["auto", "chat", "completion"], Field(description="How text prompts are sent to the model")
@@ -307,6 +312,7 @@ class RunsParameters:
     name: NameFilter = ""
     tag: TagFilter = ""
     days: DaysFilter = None
+    project_id: ProjectFilter = None
     limit: Annotated[int, Query(ge=1, le=500)] = 20
     cursor: Cursor = ""
 
@@ -321,4 +327,5 @@ class RunsParameters:
             name=self.name,
             tag=self.tag,
             days=self.days or 0,
+            project_id=self.project_id,
         )

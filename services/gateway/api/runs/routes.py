@@ -43,7 +43,7 @@ def duration_text(seconds: float | None) -> str:
     return next((text for bound, text in _DURATIONS if seconds < bound), "over 3 hours")
 
 
-@router.post("/run", responses=problems(400, 409, 422, 429, 503), summary="Start a run")
+@router.post("/run", responses=problems(400, 404, 409, 422, 429, 503), summary="Start a run")
 async def start(scheduler: SchedulerCalls, user: User, body: RunRequest, request_id: RequestId) -> JobStarted:
     response = await scheduler.runs.SubmitRun(
         scheduler_pb2.SubmitRunRequest(
@@ -62,7 +62,7 @@ async def start(scheduler: SchedulerCalls, user: User, body: RunRequest, request
 
 @router.post(
     "/estimate",
-    responses=problems(400, 422, 503),
+    responses=problems(400, 404, 422, 503),
     summary="Estimate what a run would take. Nothing is started",
 )
 async def estimate(scheduler: SchedulerCalls, user: User, body: RunRequest) -> EstimateShown:

@@ -189,6 +189,7 @@ class JobListed(LabelsListed):
         default="", description="Tool whose log it was imported from; absent for one that was ordered"
     )
     wait: JobWait | None = Field(default=None, description="Why it waits; absent unless it does")
+    project_name: str | None = Field(default=None, description="Absent unless its project is declared")
 
 
 class JobPage(BaseModel):

@@ -86,7 +86,7 @@ async def list_suites(scheduler: SchedulerCalls) -> SuiteList:
 @router.post(
     "",
     status_code=201,
-    responses=_KNOWN | problems(413, 415, 422, 503),
+    responses=_KNOWN | problems(404, 413, 415, 422, 503),
     openapi_extra=_BODY,
     summary="Add a suite of your own",
 )

@@ -14,6 +14,7 @@ from services.gateway.backends.calls import Scheduler
 from services.gateway.http.errors import SuiteNotFound, SuiteVersionNamed
 from services.gateway.http.parameters import MAX_TASKS, Keywords, RequestBody, Text
 from services.gateway.http.presentation import json_value, present
+from services.gateway.http.project_names import ProjectName
 
 _MAX_NAMED = 20
 _DATASET_PREFIX = "ds_"
@@ -111,6 +112,8 @@ class SuiteListed(BaseModel):
     digest: str | None = Field(description="SHA-256 of a user's suite; else null")
     user: str | None = Field(description="Who added this version of a user's suite; else null")
     problem: str | None = Field(description="The problem with its files; null when it is valid")
+    project_id: int = Field(description="0: none")
+    project_name: ProjectName
     tasks: list[TaskListed]
 
 
