@@ -1,7 +1,9 @@
-"""Lives of runs: two users order, pause, resume, cancel, retry, rescore and delete, and services are killed.
+"""Lives of runs in two projects: their users order, pause, resume, cancel, retry, rename, rescore, export and
+delete, and services are killed.
 
 `PROCTOR_LIVES_STEPS=1000 PROCTOR_LIVES_SEED=7` makes it longer. After each step each run is in a state that
-may follow the one before, and at the end nothing is lost or doubled. No user changes a run of the other.
+may follow the one before, and at the end nothing is lost or doubled. For the user of the other project a run
+does not exist, whatever is asked of it.
 """
 
 import json
@@ -10,7 +12,7 @@ import os
 import random
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +22,8 @@ import pytest
 
 from proctor.client.errors import NotAllowed, NotFound, Refused, Unreachable
 from proctor.client.proctor_client import ProctorClient
+from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import project_service_pb2 as project_pb2
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
@@ -37,7 +41,8 @@ LIMIT_SECONDS = 300.0 + 5.0 * STEPS
 ANSWER_SECONDS = 90.0
 ROWS = 60
 USERS = ("ann", "bob")
-KEYS = {name: f"the-key-of-{name}-0123456789" for name in USERS}
+OPERATOR = "olga"
+KEYS = {name: f"the-key-of-{name}-0123456789" for name in (*USERS, OPERATOR)}
 KILLED = ("worker", "scheduler", "results", "gateway", "nats", "postgres")
 FINAL = {run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED}
 Change = Callable[[ProctorClient, str], Awaitable[object]]
@@ -61,6 +66,32 @@ async def rescore(client: ProctorClient, run_id: str) -> object:
     return await client.rescoring.RescoreTask(rescore_pb2.RescoreTaskRequest(run_id=run_id, task=TASK))
 
 
+async def rename(client: ProctorClient, run_id: str) -> object:
+    return await client.runs.LabelRun(scheduler_pb2.LabelRunRequest(run_id=run_id, name="another"))
+
+
+async def export(client: ProctorClient, run_id: str) -> object:
+    request = export_pb2.ExportRunRequest(run_id=run_id, format=export_pb2.EXPORT_FORMAT_JSONL)
+    return [part async for part in client.exports.ExportRun(request)]
+
+
+CHANGES |= {"rescore": rescore, "rename": rename, "export": export}
+
+
+async def project_of(clients: Mapping[str, ProctorClient], user: str) -> int:
+    """A new project with this member alone."""
+    projects = clients[OPERATOR].projects
+    made = await projects.CreateProject(project_pb2.CreateProjectRequest(name=f"of {user}"))
+    project_id = made.project.project_id
+    await projects.SetProjectMember(project_pb2.SetProjectMemberRequest(project_id=project_id, user=user))
+
+    async def is_heard() -> bool:
+        return bool((await clients[user].projects.ListProjects(project_pb2.ListProjectsRequest())).projects)
+
+    await eventually(is_heard, f"the gateway knows {user}", 10)
+    return project_id
+
+
 @dataclass
 class Life:
     """A run as its user knows it. `may_be`: a call whose answer was lost may have been made."""
@@ -76,13 +107,14 @@ class Life:
 class Lives:
     stack: StackHarness
     clients: dict[str, ProctorClient]
+    projects: dict[str, int]
     draw: random.Random
     lives: dict[str, Life] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
     done: Counter[str] = field(default_factory=Counter)
 
     async def step(self) -> None:
-        kind = self.draw.choice(("order", "order", "kill", "rescore", *CHANGES))
+        kind = self.draw.choice(("order", "order", "kill", *CHANGES))
         if kind == "kill":
             await kill(self.stack, self.draw.choice(KILLED))
         elif kind == "order" or not self.lives:
@@ -95,7 +127,9 @@ class Lives:
 
     async def _order(self, user: str) -> None:
         # With an id of its own, so that a call whose answer was lost makes one run.
-        request = scheduler_pb2.SubmitRunRequest(order=keyed_order(), request_id=str(self._uuid()))
+        request = scheduler_pb2.SubmitRunRequest(
+            order=keyed_order(project_id=self.projects[user]), request_id=str(self._uuid())
+        )
         run = (await self._answer(lambda: self.clients[user].runs.SubmitRun(request))).run
         self.lives[run.run_id] = Life(user, run.run_id)
 
@@ -103,14 +137,18 @@ class Lives:
         return uuid.UUID(int=self.draw.getrandbits(128), version=4)
 
     async def _call(self, kind: str, life: Life, user: str) -> None:
-        """One try: its answer may be lost. What is not allowed is refused in every state."""
+        """One try: its answer may be lost. In every state a run of another project is not there."""
         try:
-            await CHANGES.get(kind, rescore)(self.clients[user], life.run_id)
-            assert kind == "rescore" or user == life.user, f"{user} may {kind} a run of another"
-        except NotAllowed:
-            assert user != life.user, f"{user} may not {kind} their own run"
+            await CHANGES[kind](self.clients[user], life.run_id)
+            assert user == life.user, f"{user} may {kind} a run of another project"
+        except NotFound:
+            is_right = user != life.user or life.may_be_deleted
+            assert is_right, f"{user} finds no run of their own to {kind}"
             return
+        except NotAllowed:
+            pytest.fail(f"{user} may not {kind} a run, but is told of it")
         except Refused:
+            assert user == life.user, f"{user} is told of a run of another project"
             return
         except Unreachable:
             self.done["lost answers"] += 1
@@ -119,7 +157,11 @@ class Lives:
             life.may_be_retried |= kind == "retry"
 
     async def look(self) -> None:
-        """Each run is there for both users, in a state that may follow the one before."""
+        """Each run is there for its user, in a state that may follow the one before; the other lists none."""
+        for user in USERS:
+            request = scheduler_pb2.ListRunsRequest(page_size=500)
+            found = await self._answer(partial(self.clients[user].runs.ListRuns, request))
+            assert {run.order.project_id for run in found.runs} <= {self.projects[user]}, user
         for life in list(self.lives.values()):
             try:
                 run = await self._run_of(life)
@@ -184,6 +226,7 @@ class Lives:
 async def test_runs_live_as_their_users_say_whatever_is_killed() -> None:
     keys = {
         "PROCTOR_GATEWAY_API_KEYS": json.dumps(KEYS),
+        "PROCTOR_GATEWAY_OPERATORS": json.dumps([OPERATOR]),
         "PROCTOR_SCHEDULER_MAX_READS_PER_MINUTE": "0",
         "PROCTOR_SCHEDULER_MAX_PENDING_RUNS_PER_USER": "1000",
     }
@@ -191,13 +234,14 @@ async def test_runs_live_as_their_users_say_whatever_is_killed() -> None:
         order = StackOrder(rows=ROWS, environment=SHORT_TIMEOUTS | keys)
         async with stack_harness(state_dir.parent, order) as stack, AsyncExitStack() as open_clients:
             await made_ready(stack)
-            clients = {
+            lives = Lives(stack, {}, {}, random.Random(SEED))
+            lives.clients |= {
                 user: await open_clients.enter_async_context(
                     ProctorClient(stack.stack.gateway_grpc, api_key=key)
                 )
                 for user, key in KEYS.items()
             }
-            lives = Lives(stack, clients, random.Random(SEED))
+            lives.projects |= {user: await project_of(lives.clients, user) for user in USERS}
             for _ in range(STEPS):
                 await lives.step()
             await lives.end()
