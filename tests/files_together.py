@@ -5,6 +5,7 @@ And which run first: those that take longest, so that no core is idle at the end
 
 _STACK = "the stack of tests/e2e/conftest.py"
 _STACK_OF_ROLLOUTS = "another one like it"
+_SITE = "the site of tests/e2e/api/conftest.py"
 _STRUCK = "the stack of tests/chaos/conftest.py"
 # Beginnings of paths; all other files run wherever there is room.
 TOGETHER = {
@@ -19,6 +20,7 @@ TOGETHER = {
     "tests/e2e/pages/": "the site of tests/e2e/pages/conftest.py",
     "tests/e2e/vllm/": "the engine of tests/e2e/vllm/conftest.py",
     "tests/integration/worker/engines/vllm/": "one program with vLLM",
+    **{f"tests/e2e/api/test_{name}.py": _SITE for name in ("bound_keys", "projects")},
     "tests/e2e/datasets/test_dataset_": _STACK,
     "tests/e2e/scoring/test_answers.py": _STACK,
     "tests/e2e/scoring/test_judging_runs.py": _STACK,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from proctor.v1 import project_service_pb2 as project_pb2
+from proctor.v1 import project_service_pb2
 from proctor.v1 import project_service_pb2_grpc as project_grpc
 from proctor.values.names.project import is_declared
 
@@ -13,7 +13,7 @@ async def number_of_project(stub: "project_grpc.ProjectServiceAsyncStub", named:
     """Of a declared project by its name; a number stays as it is. Raises `NotFound`."""
     if isinstance(named, int):
         return named
-    found = await stub.GetProject(project_pb2.GetProjectRequest(name=named))
+    found = await stub.GetProject(project_service_pb2.GetProjectRequest(name=named))
     return found.project.project_id
 
 
@@ -24,7 +24,7 @@ async def project_names(
     if not any(map(is_declared, project_ids)):
         return {}
     names: dict[int, str] = {}
-    request = project_pb2.ListProjectsRequest(page_size=_PAGE_SIZE)
+    request = project_service_pb2.ListProjectsRequest(page_size=_PAGE_SIZE)
     while True:
         page = await stub.ListProjects(request)
         names |= {project.project_id: project.name for project in page.projects}

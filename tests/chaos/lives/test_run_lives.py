@@ -23,9 +23,8 @@ import pytest
 from proctor.client.errors import NotAllowed, NotFound, Refused, Unreachable
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import export_service_pb2 as export_pb2
-from proctor.v1 import project_service_pb2 as project_pb2
+from proctor.v1 import project_service_pb2, run_pb2
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
-from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from tests.chaos.faults.faulted_run import FaultedRun, made_ready
 from tests.chaos.faults.run_audit import assert_counters_equal_rows, assert_each_recorded_once, read_rows
@@ -81,12 +80,16 @@ CHANGES |= {"rescore": rescore, "rename": rename, "export": export}
 async def project_of(clients: Mapping[str, ProctorClient], user: str) -> int:
     """A new project with this member alone."""
     projects = clients[OPERATOR].projects
-    made = await projects.CreateProject(project_pb2.CreateProjectRequest(name=f"of {user}"))
+    made = await projects.CreateProject(project_service_pb2.CreateProjectRequest(name=f"of {user}"))
     project_id = made.project.project_id
-    await projects.SetProjectMember(project_pb2.SetProjectMemberRequest(project_id=project_id, user=user))
+    await projects.SetProjectMember(
+        project_service_pb2.SetProjectMemberRequest(project_id=project_id, user=user)
+    )
 
     async def is_heard() -> bool:
-        return bool((await clients[user].projects.ListProjects(project_pb2.ListProjectsRequest())).projects)
+        return bool(
+            (await clients[user].projects.ListProjects(project_service_pb2.ListProjectsRequest())).projects
+        )
 
     await eventually(is_heard, f"the gateway knows {user}", 10)
     return project_id

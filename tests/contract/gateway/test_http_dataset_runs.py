@@ -173,8 +173,7 @@ async def test_running_one_is_listed_with_progress_rate_and_the_time_left(harnes
             "project_id": 0,
             "user": "bob",
             "priority": "normal",
-            "error": None,
-            **dict.fromkeys(("wait", "stopped_early")),
+            **dict.fromkeys(("project_name", "error", "wait", "stopped_early")),
         }
     ]
     [asked] = harness.scheduler.listed

@@ -74,12 +74,9 @@ async def test_queue_is_shown_with_runs_workers_users_and_limits(harness: Gatewa
             "priority": "low",
             "status": "pending",
             "created_at": "2023-11-14T22:13:20Z",
-            "started_at": None,
-            "deadline": None,
             "pool": "local",
             "progress": {"completed": 0, "total": 0, "percent": 0.0, "current_step": "waiting"},
-            "samples_per_second": None,
-            "eta_seconds": None,
+            **dict.fromkeys(("project_name", "started_at", "deadline", "samples_per_second", "eta_seconds")),
             "wait": {
                 "position": 1,
                 "blocked_by": "3 of at most 3 runs are running",

@@ -53,6 +53,7 @@ async def test_orders_are_listed_with_their_jobs(harness: GatewayHarness) -> Non
         "suite": "mine@2",
         "user": "ann",
         "project_id": 0,
+        "project_name": None,
         "agent": {
             "kind": "shell",
             "max_steps": 50,

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -11,54 +11,36 @@ from typing import Any
 import aiohttp
 import grpc
 import pytest
-import pytest_asyncio
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from services.common.grpc.permissions import METHODS, Permission
 from services.gateway.auth.permissions import ROUTES, route_permission
-from tests.e2e.harness.entry_points import API, http, proctor_with
+from tests.e2e.harness.entry_points import API, proctor_with
 from tests.e2e.harness.project_site import (
-    KEYED,
     KEYS,
     NAME,
     OWN_SUITE,
     PROJECTS,
     WORD,
     Site,
-    fill,
     rows,
     set_role,
 )
 from tests.fakes.eventually import eventually
-from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.keyed_suite import SUITE
-from tests.harness.stack_harness import MODEL, SHORT_TIMEOUTS, StackOrder, stack_harness
+from tests.harness.stack_harness import MODEL
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PROTOS = Path(__file__).parents[3] / "protos" / "proctor" / "v1"
 THINGS = ("job", "benchmark", "dataset", "file", "batch", "project", "schedule", "target")
 OF_PROJECT = {f"{thing}_id" for thing in THINGS}
+# No member, and a member by a key that is bound to another project.
+OUTSIDERS = ("bob", "elsewhere")
 # They end a session, or show themselves.
 COOKIES = {"/sign-in", "/sign-out", "/theme"}
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site() -> AsyncIterator[Site]:
-    with temporary_state_dir() as state_dir:
-        order = StackOrder(rows=20, environment=SHORT_TIMEOUTS | KEYED)
-        async with stack_harness(state_dir.parent, order) as stack:
-            made = await http(
-                stack, "POST", PROJECTS, json={"name": NAME}, headers={"X-API-Key": KEYS["olga"]}
-            )
-            assert made.status == 201, made.body
-            found = Site(stack, made.body["project_id"])
-            for user, role in (("ann", "runner"), ("vic", "viewer")):
-                await set_role(found, user, role)
-            await fill(found)
-            yield found
 
 
 def addresses(site: Site, *, sockets: bool = False) -> Iterator[tuple[str, str, bool]]:
@@ -110,13 +92,14 @@ async def test_who_is_no_member_finds_nothing_at_any_address(site: Site) -> None
         body: dict[str, Any] = {} if method == "GET" else {"json": {}}
         if method == "GET":
             seen_by_ann += bool(site.shown((await site.text("ann", method, address))[1]))
-        status, text = await site.text("bob", method, address, **body)
-        # An address that was asked for may be repeated.
-        shown = [each for each in site.shown(text) if each not in address]
-        # As where there is no such thing.
-        expected, _ = await site.text("bob", method, site.unknown(address), **body)
-        if shown or (is_named and status != expected):
-            faults.append((method, address, status, expected, shown))
+        for key in OUTSIDERS:
+            status, text = await site.text(key, method, address, **body)
+            # An address that was asked for may be repeated.
+            shown = [each for each in site.shown(text) if each not in address]
+            # As where there is no such thing.
+            expected, _ = await site.text(key, method, site.unknown(address), **body)
+            if shown or (is_named and status != expected):
+                faults.append((key, method, address, status, expected, shown))
     assert faults == []
     # What the same walk shows to a member.
     assert seen_by_ann > 30
@@ -144,9 +127,9 @@ async def test_a_log_that_is_read_by_a_suite_of_a_project_stays_in_it(site: Site
 async def test_who_is_no_member_is_pushed_nothing_beside_a_member_who_watches(site: Site) -> None:
     seen_by_ann, faults = 0, []
     for _, address, _ in addresses(site, sockets=True):
-        of_ann, of_bob = await asyncio.gather(site.pushed("ann", address), site.pushed("bob", address))
+        of_ann, *of_others = await asyncio.gather(*(site.pushed(key, address) for key in ("ann", *OUTSIDERS)))
         seen_by_ann += bool(site.shown(of_ann))
-        shown = [each for each in site.shown(of_bob) if each not in address]
+        shown = [each for text in of_others for each in site.shown(text) if each not in address]
         if shown:
             faults.append((address, shown))
     assert faults == []
@@ -195,21 +178,22 @@ async def test_who_is_no_member_finds_nothing_by_any_method(site: Site) -> None:
         for method in public_methods():
             request = request_of(method, ids, site.project_id)
             if METHODS[method.name] is Permission.READ:
-                answer = await called(channel, method, request, "ann")
+                answer = await called(channel, method, request, site.keys["ann"])
                 seen_by_ann += bool(site.shown(answer.decode(errors="replace")))
-            answer = await called(channel, method, request, "bob")
             named = request.SerializeToString().decode(errors="replace")
-            shown = [each for each in site.shown(answer.decode(errors="replace")) if each not in named]
-            if shown:
-                faults.append((method.name, shown))
+            for key in OUTSIDERS:
+                answer = await called(channel, method, request, site.keys[key])
+                shown = [each for each in site.shown(answer.decode(errors="replace")) if each not in named]
+                if shown:
+                    faults.append((key, method.name, shown))
     assert faults == []
     assert seen_by_ann > 15
 
 
-async def called(channel: grpc.aio.Channel, method: MethodDescriptor, request: Message, user: str) -> bytes:
+async def called(channel: grpc.aio.Channel, method: MethodDescriptor, request: Message, key: str) -> bytes:
     """What it answers, or its error; of a stream the first message."""
     path = f"/{method.containing_service.full_name}/{method.name}"
-    metadata = (("x-api-key", KEYS[user]),)
+    metadata = (("x-api-key", key),)
     content = request.SerializeToString()
     try:
         if method.client_streaming:
@@ -254,7 +238,7 @@ async def test_nobody_but_members_with_the_role_store_anything(site: Site) -> No
     assert (await site.call("vic", "DELETE", f"/admin/benchmarks/{run}")).status == 404
     assert (await site.call("vic", "GET", f"/admin/benchmarks/{run}")).status == 200
     # A number that no project has.
-    nowhere = {**order, "project_id": site.project_id + 1}
+    nowhere = {**order, "project_id": site.project_id + 1000}
     assert (await site.call("olga", "POST", f"{API}/run", json=nowhere)).status == 404
 
 

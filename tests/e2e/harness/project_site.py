@@ -1,8 +1,8 @@
 """A stack with a declared project, in which a user has one of everything."""
 
 import json
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +11,14 @@ import aiohttp
 from services.gateway.pages.asset_files import Assets
 from tests.e2e.harness.entry_points import API, HttpAnswer, http
 from tests.fakes.eventually import eventually
+from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.keyed_suite import SUITE
-from tests.harness.stack_harness import MODEL, StackHarness
+from tests.harness.stack_harness import MODEL, SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
 
 KEYS = {name: f"the-key-of-{name}-0123456789" for name in ("ann", "bob", "vic", "olga")}
 KEYED = {"PROCTOR_GATEWAY_API_KEYS": json.dumps(KEYS), "PROCTOR_GATEWAY_OPERATORS": '["olga"]'}
 PROJECTS = "/api/v1/projects"
-NAME, WORD = "secret plans", "xylophone"
+NAME, WORD, ELSEWHERE = "secret plans", "xylophone", "elsewhere"
 _DOCUMENT = f"""
 suite: {WORD}-suite
 description: {WORD}
@@ -44,6 +45,8 @@ class Site:
     stack: StackHarness
     project_id: int
     ids: dict[str, str] = field(default_factory=dict)
+    # Those of users, and further ones by names of their own.
+    keys: dict[str, str] = field(default_factory=lambda: dict(KEYS))
 
     @property
     def secrets(self) -> Sequence[str]:
@@ -58,12 +61,12 @@ class Site:
         return address
 
     async def call(self, user: str, method: str, path: str, **more: Any) -> HttpAnswer:
-        headers = {"Authorization": f"Bearer {KEYS[user]}", **more.pop("headers", {})}
+        headers = {"Authorization": f"Bearer {self.keys[user]}", **more.pop("headers", {})}
         return await http(self.stack, method, path, headers=headers, **more)
 
     async def text(self, user: str, method: str, path: str, **more: Any) -> tuple[int, str]:
         url = f"http://{self.stack.stack.gateway_http}{path}"
-        headers = {"Authorization": f"Bearer {KEYS[user]}", **more.pop("headers", {})}
+        headers = {"Authorization": f"Bearer {self.keys[user]}", **more.pop("headers", {})}
         async with (
             aiohttp.ClientSession(headers=headers) as session,
             session.request(method, url, allow_redirects=False, **more) as response,
@@ -73,7 +76,7 @@ class Site:
     async def pushed(self, user: str, address: str) -> str:
         """What a socket sends first; nothing where it is refused."""
         url = f"http://{self.stack.stack.gateway_http}"
-        headers = {"X-API-Key": KEYS[user], "Origin": url}
+        headers = {"X-API-Key": self.keys[user], "Origin": url}
         path = f"{address}?build={Assets.load().digest}"
         with suppress(aiohttp.WSServerHandshakeError, TimeoutError):
             async with (
@@ -87,16 +90,47 @@ class Site:
         return [secret for secret in self.secrets if secret in text]
 
 
-async def set_role(site: Site, user: str, role: str) -> None:
-    path = f"{PROJECTS}/{site.project_id}/members"
+async def declare(site: Site, name: str) -> int:
+    made = await site.call("olga", "POST", PROJECTS, json={"name": name})
+    assert made.status == 201, made.body
+    return int(made.body["project_id"])
+
+
+async def bind_key(site: Site, key: str, user: str, project: str) -> str:
+    """Makes the key of this name, which is bound to a project. Returns its id."""
+    made = await site.call("olga", "POST", "/api/v1/keys", json={"user": user, "project_id": project})
+    assert made.status == 201, made.body
+    site.keys[key] = made.body["secret"]
+    return str(made.body["key"]["key_id"])
+
+
+async def set_role(site: Site, user: str, role: str, project_id: int = 0) -> None:
+    wanted = project_id or site.project_id
+    path = f"{PROJECTS}/{wanted}/members"
     answer = await site.call("olga", "PUT", path, json={"user": user, "role": role})
     assert answer.status == 200, answer.body
 
     async def is_heard() -> bool:
         listed = (await site.call(user, "GET", PROJECTS)).body["projects"]
-        return [each["role"] for each in listed] == [role]
+        return role in [each["role"] for each in listed if each["project_id"] == wanted]
 
     await eventually(is_heard, f"the gateway knows that {user} is a {role}", 10)
+
+
+@asynccontextmanager
+async def filled_site() -> AsyncIterator[Site]:
+    """The key "elsewhere" is one of ann, who may run in the project: it is bound to another one."""
+    with temporary_state_dir() as state_dir:
+        order = StackOrder(rows=20, environment=SHORT_TIMEOUTS | KEYED)
+        async with stack_harness(state_dir.parent, order) as stack:
+            site = Site(stack, 0)
+            site.project_id = await declare(site, NAME)
+            for user, role in (("ann", "runner"), ("vic", "viewer")):
+                await set_role(site, user, role)
+            await fill(site)
+            await set_role(site, "ann", "maintainer", await declare(site, ELSEWHERE))
+            await bind_key(site, "elsewhere", "ann", ELSEWHERE)
+            yield site
 
 
 async def fill(site: Site) -> None:

@@ -78,7 +78,9 @@ async def test_a_user_is_offered_no_change_of_others_and_one_all_the_same_is_ref
         page = opened.page
         await opened.open(f"/sign-in?next={run}")
         await sign_in(opened, "bob")
-        await expect(page.locator("main")).to_contain_text("Only ann and operators may change this run.")
+        await expect(page.locator("main")).to_contain_text(
+            "Only ann, maintainers and operators may change this run."
+        )
         await expect(page.get_by_role("link", name="Delete…")).to_have_count(0)
         await opened.open("/queue")
         await expect(page.locator("input[name=max_running_runs]")).to_be_disabled()

@@ -101,10 +101,12 @@ async def test_file_may_name_its_project(client: AsyncOpenAI, files: FakeFiles) 
     create = partial(client.files.create, file=("lines.jsonl", LINES), purpose="batch")
     await create(extra_body={"project_id": 7})
     assert files.headers[-1].project_id == 7
-    for wrong in (-1, 2**53, "seven"):
+    for wrong in (-1, 2**53):
         with pytest.raises(BadRequestError) as refused:
             await create(extra_body={"project_id": wrong})
         assert refused.value.param == "project_id"
+    with pytest.raises(NotFoundError):
+        await create(extra_body={"project_id": "no such project"})
 
 
 async def test_file_with_faults_is_kept_and_says_so(client: AsyncOpenAI) -> None:
