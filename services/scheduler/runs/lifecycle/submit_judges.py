@@ -63,7 +63,11 @@ class SubmitJudges:
             if run.user in full:
                 continue
             refusals: list[str] = []
-            waits = await self._submit(run, refusals)
+            try:
+                waits = await self._submit(run, refusals)
+            except Exception:  # of a loop: one run must not hold up the others
+                log.exception("judges failed", run_id=run.run_id)
+                continue
             if waits is None:
                 await self.runs.mark_judged(token, run, " ".join(refusals), self.clock.now())
             elif waits.kind is ErrorKind.EXHAUSTED:

@@ -151,6 +151,27 @@ async def test_a_user_without_room_is_tried_once_a_round_and_holds_no_other() ->
     assert counted.prepared == ["local", "other"]
 
 
+class FaultySubmit(SubmitRun):
+    """Fails for the judges of one user as nobody expects."""
+
+    async def prepare(self, submission: Submission) -> Run:
+        if submission.user == "local":
+            raise RuntimeError("unexpected")
+        return await SubmitRun.prepare(self, submission)
+
+
+async def test_an_unexpected_error_of_one_run_holds_up_no_other() -> None:
+    harness = SchedulerHarness()
+    own, others = await completed(harness, JUDGE), await completed(harness, JUDGE, user="other")
+    faulty = FaultySubmit(*(getattr(harness.submitting, each.name) for each in fields(SubmitRun)))
+    runs = RunsToJudge(harness)
+    await SubmitJudges(runs, faulty, harness.clock).submit_all(harness.runs.begin_term())
+    # It is tried again in the next round.
+    assert runs.judged == {others.run_id}
+    await SubmitJudges(runs, harness.submitting, harness.clock).submit_all(harness.runs.begin_term())
+    assert runs.judged == {own.run_id, others.run_id}
+
+
 @pytest.mark.parametrize(
     ("judge", "kind", "sentence"),
     [
