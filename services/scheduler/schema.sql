@@ -484,6 +484,7 @@ CREATE TABLE schedules (
     created_at timestamp with time zone NOT NULL,
     next_due_at timestamp with time zone NOT NULL,
     paused_at timestamp with time zone,
+    resumed_at timestamp with time zone,
     problem text DEFAULT ''::text NOT NULL,
     tried_at timestamp with time zone,
     CONSTRAINT schedules_pkey PRIMARY KEY (schedule_id),
@@ -599,6 +600,10 @@ CREATE FUNCTION is_readable(project_id bigint) RETURNS boolean
 CREATE FUNCTION is_writable(project_id bigint) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN (((project_id < '9000000000000000'::bigint) AND (NOT COALESCE(starts_with(current_setting('proctor.writable_projects'::text, true), 'without_open'::text), false))) OR (((current_setting('proctor.writable_projects'::text, true) = 'all'::text) OR ((project_id)::text = ANY (string_to_array(current_setting('proctor.writable_projects'::text, true), ','::text)))) AND (EXISTS (SELECT FROM projects WHERE (projects.project_id = is_writable.project_id)))));
+
+CREATE FUNCTION may_hear_of_all(name text, at timestamp with time zone) RETURNS boolean
+    LANGUAGE sql STABLE
+    RETURN (SELECT COALESCE(bool_or(((api_keys.revoked_at IS NULL) AND (api_keys.expires_at > may_hear_of_all.at))), true) AS "coalesce" FROM api_keys WHERE ((api_keys.username = may_hear_of_all.name) AND (api_keys.role = 'operator'::text)));
 
 CREATE FUNCTION refuse_audit_edit() RETURNS trigger
     LANGUAGE plpgsql
@@ -790,6 +795,7 @@ CREATE VIEW schedule_rows WITH (security_invoker='true') AS
     schedules.created_at,
     schedules.next_due_at,
     schedules.paused_at,
+    schedules.resumed_at,
     schedules.problem,
     schedules.tried_at,
     last.due_at,

@@ -650,6 +650,15 @@ CREATE TABLE api_keys (
     project_id bigint REFERENCES projects
 );
 
+-- Whether a user is told of the runs of all. Who was an operator by a key, and has no such key any more, is not; who never
+-- had one is an operator otherwise.
+CREATE FUNCTION may_hear_of_all(name text, at timestamptz) RETURNS boolean LANGUAGE sql STABLE
+RETURN (
+    SELECT coalesce(bool_or(revoked_at IS NULL AND expires_at > at), true)
+    FROM api_keys
+    WHERE username = name AND role = 'operator'
+);
+
 -- Sessions of browsers that ended before their time; kept until that time.
 CREATE TABLE ended_sessions (
     session_id text PRIMARY KEY,
@@ -677,7 +686,9 @@ CREATE TABLE schedules (
     -- The leader moves it on in the transaction that stores the runs.
     next_due_at timestamptz NOT NULL,
     paused_at timestamptz,
-    -- Why the firing that is due waits, and when it was tried last.
+    -- When somebody said that it goes on, whatever became of its user's keys before.
+    resumed_at timestamptz,
+    -- Why the firing that is due waits, or the schedule was stopped, and when it was tried last.
     problem text NOT NULL DEFAULT '',
     tried_at timestamptz
 );

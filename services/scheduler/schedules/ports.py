@@ -55,6 +55,14 @@ class LedSchedules(Protocol):
         """
         ...
 
+    async def is_without_user(self, schedule: Schedule, now: datetime) -> bool:
+        """The last API key of its user was revoked since it was added or resumed."""
+        ...
+
+    async def stop(self, token: FencingToken, schedule: Schedule, firing: Firing) -> None:
+        """Pauses it and tells why, the problem of the firing. Changes nothing where it has changed."""
+        ...
+
     async def wait(self, token: FencingToken, schedule: Schedule, problem: str, now: datetime) -> None:
         """Notes why the firing that is due has to wait."""
         ...

@@ -89,7 +89,11 @@ class PostgresSchedules:
         await self._change(schedule, Action.PAUSE, author, "pause_schedule", **values)
 
     async def resume(self, schedule: Schedule, next_due_at: datetime, author: Author) -> None:
-        values = {"schedule_id": schedule.schedule_id, "next_due_at": next_due_at}
+        values = {
+            "schedule_id": schedule.schedule_id,
+            "next_due_at": next_due_at,
+            "resumed_at": author.at,
+        }
         await self._change(schedule, Action.RESUME, author, "resume_schedule", **values)
 
     async def delete(self, schedule: Schedule, author: Author) -> None:
@@ -150,6 +154,24 @@ class PostgresLedSchedules:
             return True
 
         return await run_as_leader(self._session, token, fire)
+
+    async def is_without_user(self, schedule: Schedule, now: datetime) -> bool:
+        found = await self._session.fetchval("find_keyless_user", schedule_id=schedule.schedule_id, now=now)
+        return found is not None
+
+    async def stop(self, token: FencingToken, schedule: Schedule, firing: Firing) -> None:
+        async def stop(transaction: PostgresTransaction) -> None:
+            stopped = await transaction.fetchval(
+                "stop_schedule",
+                schedule_id=schedule.schedule_id,
+                next_due_before=schedule.next_due_at,
+                paused_at=firing.fired_at,
+                problem=firing.problem,
+            )
+            if stopped is not None:
+                await record_event(transaction, _refused(schedule, firing))
+
+        await run_as_leader(self._session, token, stop)
 
     async def wait(self, token: FencingToken, schedule: Schedule, problem: str, now: datetime) -> None:
         await write_as_leader(

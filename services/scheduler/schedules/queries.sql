@@ -38,7 +38,7 @@ RETURNING schedule_id;
 
 -- name: resume_schedule: Let a paused schedule go on; no row if it is not paused
 UPDATE schedules
-SET paused_at = NULL, next_due_at = :next_due_at
+SET paused_at = NULL, resumed_at = :resumed_at, next_due_at = :next_due_at, problem = ''
 WHERE schedule_id = :schedule_id AND paused_at IS NOT NULL
 RETURNING schedule_id;
 
@@ -93,6 +93,26 @@ FROM project_members
 WHERE project_id = :project_id
     AND username = :username
     AND (role IS NULL OR role = 'viewer');
+
+-- name: find_keyless_user: Return whether the last key of a schedule's user was revoked since the schedule was added or resumed
+-- Who never had a key here signs in otherwise.
+SELECT true
+FROM schedules AS s
+WHERE schedule_id = :schedule_id
+    AND EXISTS (
+        SELECT
+        FROM api_keys AS k
+        WHERE k.username = s.username AND k.revoked_at > coalesce(s.resumed_at, s.created_at)
+    )
+    AND NOT EXISTS (
+        SELECT FROM api_keys AS k WHERE k.username = s.username AND k.revoked_at IS NULL AND k.expires_at > :now
+    );
+
+-- name: stop_schedule: Pause a schedule and record why; no row if it has changed
+UPDATE schedules
+SET paused_at = :paused_at, problem = :problem, tried_at = NULL
+WHERE schedule_id = :schedule_id AND next_due_at = :next_due_before AND paused_at IS NULL
+RETURNING schedule_id;
 
 -- name: set_schedule_problem: Record why the firing of a schedule waits
 UPDATE schedules

@@ -26,7 +26,7 @@ class Firing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """`problem` says why the firing that is due waits. `labels` are those of its runs."""
+    """`problem` says why the firing that is due waits, or why it was stopped. `labels` are its runs'."""
 
     schedule_id: ScheduleId
     user: str

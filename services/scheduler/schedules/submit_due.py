@@ -22,6 +22,7 @@ EVERY_SECONDS = 2.0
 _PASSING = frozenset({ErrorKind.EXHAUSTED, ErrorKind.UNAVAILABLE, ErrorKind.INTERNAL})
 # What was thrown stands in the log only: it may name what no user should see.
 _FAULT = "The order could not be given, and is tried again; the log of the scheduler says why."
+_NO_USER = "The last API key of {user} was revoked, so it is paused; resume it if it should go on."
 
 log = get_logger()
 
@@ -55,6 +56,10 @@ class SubmitDue:
 
     async def _submit(self, token: FencingToken, schedule: Schedule, now: datetime) -> None:
         due_at = schedule.due_at(now)
+        if await self.schedules.is_without_user(schedule, now):
+            sentence = _NO_USER.format(user=schedule.user)
+            await self.schedules.stop(token, schedule, Firing(due_at=due_at, fired_at=now, problem=sentence))
+            return
         try:
             runs = await self._runs(schedule, due_at)
             ids = tuple(run.run_id for run in runs)

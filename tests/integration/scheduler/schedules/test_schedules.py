@@ -223,6 +223,57 @@ async def test_user_has_so_many_schedules_at_most(
     await harness.add(user="bob")
 
 
+async def test_schedule_of_a_user_whose_last_key_was_revoked_is_stopped_and_told(
+    harness: ScheduleHarness,
+) -> None:
+    await harness.pool.execute("TRUNCATE api_keys, notice_targets CASCADE")
+    key = """
+        INSERT INTO api_keys (key_id, username, role, note, code, created_by, created_at, expires_at, version)
+        VALUES ($1, 'ann', 'runner', '', sha256('x'), 'olga', $2, 'infinity', $3)
+    """
+    now = harness.scheduler.clock.now()
+    for number, key_id in enumerate(("one", "two")):
+        await harness.pool.execute(key, key_id, now, number + 1)
+    await harness.pool.execute(
+        """
+        INSERT INTO notice_targets
+            (target_id, username, channel, address, events, scope, project_id, created_at)
+        VALUES
+            (gen_random_uuid(), 'ann', 'webhook', 'https://a.org', '{schedule_refused}', 'own', 0, now())
+        """
+    )
+    added, other = await harness.add(), await harness.add(user="bob")
+
+    async def revoke(key_id: str) -> None:
+        harness.go_on(minutes=1)
+        revoking = "UPDATE api_keys SET revoked_at = $2 WHERE key_id = $1"
+        await harness.pool.execute(revoking, key_id, harness.scheduler.clock.now())
+        harness.go_on(minutes=1)
+        await harness.fire()
+
+    await revoke("one")
+    # She has another one.
+    assert (await harness.store.get(added.schedule_id)).paused_at is None
+    ordered = len(await harness.store.firings(added.schedule_id))
+    assert ordered
+    await revoke("two")
+    await harness.fire()
+    stopped = await harness.store.get(added.schedule_id)
+    assert stopped.paused_at
+    assert stopped.problem.startswith("The last API key of ann was revoked")
+    assert len(await harness.store.firings(added.schedule_id)) == ordered
+    [text] = [row["text"] for row in await harness.pool.fetch("SELECT text FROM notices")]
+    assert text == f"Schedule nightly ordered nothing: {stopped.problem}"
+    # Who signs in otherwise keeps it, and so does who was told to go on.
+    assert (await harness.store.get(other.schedule_id)).last_firing
+    resumed = await harness.change.resume(added.schedule_id, Caller("olga", role=Role.OPERATOR))
+    assert resumed.problem == ""
+    harness.go_on(minutes=2)
+    await harness.fire()
+    assert len(await harness.store.firings(added.schedule_id)) == ordered + 1
+    await harness.pool.execute("TRUNCATE api_keys, notice_targets CASCADE")
+
+
 async def test_member_who_was_removed_orders_nothing_more(harness: ScheduleHarness) -> None:
     project = await harness.pool.fetchval(
         """
