@@ -224,6 +224,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION. {"limit": "20"}: the caller has as many targets of notices as one may have."""
     ERROR_REASON_MAPPING_NOT_FOUND: _ErrorReason.ValueType  # 99
     """NOT_FOUND. {"name": "quiz"}: no such saved mapping."""
+    ERROR_REASON_TOO_MANY_NOTICE_TESTS: _ErrorReason.ValueType  # 100
+    """RESOURCE_EXHAUSTED. {"limit": "20"}: the caller has tried targets of notices so many times in an hour."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment names the status codes, if calls fail with it, and example metadata."""
@@ -430,4 +432,6 @@ ERROR_REASON_TOO_MANY_NOTICE_TARGETS: ErrorReason.ValueType  # 98
 """FAILED_PRECONDITION. {"limit": "20"}: the caller has as many targets of notices as one may have."""
 ERROR_REASON_MAPPING_NOT_FOUND: ErrorReason.ValueType  # 99
 """NOT_FOUND. {"name": "quiz"}: no such saved mapping."""
+ERROR_REASON_TOO_MANY_NOTICE_TESTS: ErrorReason.ValueType  # 100
+"""RESOURCE_EXHAUSTED. {"limit": "20"}: the caller has tried targets of notices so many times in an hour."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -68,7 +68,7 @@ class ChangeTargets:
         await self.targets.delete(target, Author(caller.name, self.clock.now()))
 
     async def test(self, target_id: str, caller: Caller) -> Notice:
-        """Raises `NoticeTargetNotFound`."""
+        """Raises `NoticeTargetNotFound` and `TooManyTests`."""
         target = await self.targets.get(target_id, caller.name)
         author = Author(caller.name, self.clock.now())
         notice = Notice(

@@ -11,6 +11,10 @@ class TooManyNoticeTargets(DomainError, kind=ErrorKind.CONFLICT, reason="TOO_MAN
     """You have {limit} targets of notices already; delete one."""
 
 
+class TooManyTests(DomainError, kind=ErrorKind.EXHAUSTED, reason="TOO_MANY_NOTICE_TESTS"):
+    """You have tried targets of notices {limit} times in an hour; wait some minutes."""
+
+
 class NotDelivered(Exception):
     """A receiver did not take a notice. `is_final`: it will not take it later either."""
 

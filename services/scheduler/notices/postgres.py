@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import asyncpg
 
@@ -12,10 +12,12 @@ from services.scheduler.audit.audit_record import Action, Author, Change, Object
 from services.scheduler.audit.postgres import record_change
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.leadership.postgres import run_as_leader, write_as_leader
-from services.scheduler.notices.errors import NoticeTargetNotFound, TooManyNoticeTargets
+from services.scheduler.notices.errors import NoticeTargetNotFound, TooManyNoticeTargets, TooManyTests
 from services.scheduler.notices.notice import MAX_ATTEMPTS, Event, Notice, NoticePage, NoticeTarget
 
 MAX_OF_USER = 20
+# In an hour: each is a request to an address that its user chose.
+MAX_TESTS = 20
 
 
 async def record_event(transaction: PostgresTransaction, event: Event) -> None:
@@ -86,6 +88,12 @@ class PostgresNoticeTargets:
 
     async def test(self, target: NoticeTarget, notice: Notice, author: Author) -> None:
         async def add(transaction: PostgresTransaction) -> None:
+            # One after the other: two calls at once would both count one too few.
+            await transaction.fetch("lock_notice_targets", username=target.user)
+            since = notice.created_at - timedelta(hours=1)
+            tests = await transaction.fetchval("count_tests", username=target.user, since=since)
+            if tests >= MAX_TESTS:
+                raise TooManyTests(limit=MAX_TESTS)
             await transaction.execute(
                 "add_notice",
                 notice_id=notice.notice_id,

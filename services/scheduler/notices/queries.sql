@@ -33,7 +33,7 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS wanted
 WHERE (
-        scope = 'all'
+        (scope = 'all' AND (username = :username OR may_hear_of_all(notice_targets.username, :created_at)))
         OR (scope = 'own' AND username = :username)
         OR (scope = 'project' AND notice_targets.project_id = :project_id)
     )
@@ -51,6 +51,15 @@ ON CONFLICT (target_id, event_key) DO NOTHING;
 INSERT INTO notices (notice_id, target_id, event_key, event, text, facts, created_at, next_try_at)
 VALUES (:notice_id, :target_id, :event_key, :event, :text, :facts, :created_at, :created_at)
 ON CONFLICT (target_id, event_key) DO NOTHING;
+
+-- name: lock_notice_targets: Let other tests of a user wait for this transaction
+SELECT target_id FROM notice_targets WHERE username = :username ORDER BY target_id FOR UPDATE;
+
+-- name: count_tests: Count the tests that a user asked for since a moment
+SELECT count(*)
+FROM notices
+INNER JOIN notice_targets USING (target_id)
+WHERE username = :username AND event = 'test' AND notices.created_at > :since;
 
 -- name: list_notices: Return the notices to a user, latest first
 SELECT notice_number, notice_id, target_id, event, text, facts, notices.created_at, attempts, delivered_at, next_try_at, problem

@@ -114,7 +114,7 @@ async def add_target(
 @router.post(
     "/targets/{target_id}/test",
     status_code=202,
-    responses=problems(404, 422, 503),
+    responses=problems(404, 422, 429, 503),
     summary="Send a notice to a target, on the way of all others",
 )
 async def test_target(scheduler: SchedulerCalls, target_id: TargetId) -> NoticeShown:
