@@ -1,7 +1,8 @@
 """Requests and answers of every engine."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from proctor.values.outcome import Answer
 from proctor.values.usage import Timing, TokenUsage
@@ -37,6 +38,14 @@ class Sampling:
     # The request is for a row of a data set: unset parameters take the model's own defaults, and an answer
     # that is more than a text is kept whole.
     is_row: bool = False
+    _without_stops: Self | None = field(default=None, init=False, compare=False, repr=False)
+
+    def without_stops(self) -> Self:
+        """Made once: all samples of a shard share it, and a copy takes longer than reading an answer."""
+        if self._without_stops is None:
+            object.__setattr__(self, "_without_stops", replace(self, stop=()))
+        assert self._without_stops is not None
+        return self._without_stops
 
     def named(self, names: Mapping[str, str]) -> dict[str, object]:
         """The parameters that are set; `names` maps a field to its name at the provider."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 from services.worker.engines.errors import ProviderFailed, RequestRefused
@@ -94,5 +95,7 @@ def refuse_broken(reason: str) -> None:
         raise ProviderFailed(f"The server broke off its answer ({reason}).")
 
 
+# Few words come back for millions of answers.
+@lru_cache(maxsize=256)
 def _letters(reason: str) -> str:
     return _NOT_LETTERS.sub("", reason.lower())

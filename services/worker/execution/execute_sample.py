@@ -241,8 +241,9 @@ async def _generate(asked: Engine, shard: Shard, prompt: Prompt, sampling: Sampl
     is_sent = sampling.is_row or shard.keeps_reasoning or not (prompt.is_chat and sampling.stop)
     if is_sent:
         return await asked.generate(shard.model, prompt, sampling)
-    response = await asked.generate(shard.model, prompt, replace(sampling, stop=()))
-    return replace(response, answer=ended_at_stop(response.answer, sampling.stop))
+    response = await asked.generate(shard.model, prompt, sampling.without_stops())
+    answer = ended_at_stop(response.answer, sampling.stop)
+    return response if answer is response.answer else replace(response, answer=answer)
 
 
 async def _ask_constrained(
