@@ -45,9 +45,19 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def seen(models: Path) -> dict[str, Any]:
     """What `vllm_program.py` saw."""
-    with running(models, "observe") as process:
+    return observed(models, "observe")
+
+
+@pytest.fixture(scope="session")
+def unloadable(models: Path) -> dict[str, Any]:
+    """What it saw of models that cannot be loaded."""
+    return observed(models, "unloadable")
+
+
+def observed(models: Path, what: str) -> dict[str, Any]:
+    with running(models, what) as process:
         output, _ = process.communicate(timeout=LIMIT_SECONDS)
-    log = (models.parent / "observe.log").read_text(encoding="utf-8", errors="replace")
+    log = (models.parent / f"{what}.log").read_text(encoding="utf-8", errors="replace")
     assert process.returncode == 0, log[-3000:]
-    observed: dict[str, Any] = json.loads(output.splitlines()[-1])
-    return observed
+    found: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return found

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("case", "says"),
     [
@@ -17,9 +18,9 @@ import pytest
     ],
 )
 def test_model_that_cannot_be_loaded_is_reported_by_its_cause(
-    seen: dict[str, Any], case: str, says: str
+    unloadable: dict[str, Any], case: str, says: str
 ) -> None:
-    refusal = seen["unloadable"]["refusals"][case]
+    refusal = unloadable["refusals"][case]
     assert refusal["type"] == "ModelCannotLoad"
     assert says in refusal["says"]
     assert f"vllm/{case}" in refusal["says"]
@@ -27,8 +28,9 @@ def test_model_that_cannot_be_loaded_is_reported_by_its_cause(
     assert "root cause" not in refusal["says"]
 
 
-def test_engine_that_did_not_start_leaves_no_process(seen: dict[str, Any]) -> None:
-    assert seen["unloadable"]["left"] == 0
+@pytest.mark.thorough
+def test_engine_that_did_not_start_leaves_no_process(unloadable: dict[str, Any]) -> None:
+    assert unloadable["left"] == 0
 
 
 def test_adapters_and_their_base_answer_from_one_engine_each_in_its_way(seen: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """Run by the Python that has vLLM: exercises the engine and prints what it saw as one JSON object.
 
-`vllm_program.py MODELS observe` does all of it; `… hold` loads a model, says so and waits to be killed.
+`vllm_program.py MODELS observe` does all of it but `… unloadable`, which starts an engine for each of several
+models that cannot be loaded; `… hold` loads a model, says so and waits to be killed.
 """
 
 import asyncio
@@ -225,7 +226,6 @@ async def observe(folder: Path) -> Seen:
         "reasoning": see_reasoning(folder),
         "swapping": await see_swapping(vllm),
         "adapters": await see_adapters(vllm),
-        "unloadable": await see_unloadable(folder),
     }
 
 
@@ -237,10 +237,13 @@ async def hold(folder: Path) -> Seen:
     return {}
 
 
+PROGRAMS = {"observe": observe, "unloadable": see_unloadable, "hold": hold}
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     make_models(folder)
-    report(asyncio.run({"observe": observe, "hold": hold}[sys.argv[2]](folder)))
+    report(asyncio.run(PROGRAMS[sys.argv[2]](folder)))
 
 
 if __name__ == "__main__":
