@@ -22,7 +22,15 @@ from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import Results, ResultsCalls, SchedulerCalls
 from services.gateway.pages.filters import MAIN_METRICS, filter_options
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
-from services.gateway.pages.overview.view import OverviewView, RecentResult, ScoredRun, Spent, points_of
+from services.gateway.pages.overview.view import (
+    MAX_ROWS,
+    OverviewView,
+    RecentResult,
+    ScoredRun,
+    Spent,
+    points_of,
+    rows_of,
+)
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.rows.closed_runs import closed_run
 from services.gateway.pages.rows.figure import Figure
@@ -64,14 +72,15 @@ FiltersOf = Annotated[Filters, Depends()]
 async def show_overview(
     page: PageOf, scheduler: SchedulerCalls, results: ResultsCalls, now: Now, filters: FiltersOf
 ) -> Response:
-    (points, recent, history, fault), spent, runs, options = await asyncio.gather(
+    (rows, recent, history, fault), spent, runs, options = await asyncio.gather(
         _found(results, filters),
         _spent(results, filters),
         newest_runs(scheduler, now, suite=filters.suite),
         filter_options(scheduler, filters.named()),
     )
     view = OverviewView(
-        points=points,
+        points=points_of(history),
+        rows=rows,
         recent=recent,
         spent=spent,
         total=history.total,
@@ -130,8 +139,8 @@ async def _found(
         if error.kind is not ErrorKind.INVALID:
             raise
         return (), (), ListHistoryResponse(), error.message
-    points = points_of(history)
-    return points, await _recent(results, points[:_RECENT]), history, ""
+    rows = rows_of(history, MAX_ROWS)
+    return rows, await _recent(results, rows[:_RECENT]), history, ""
 
 
 async def _recent(results: Results, newest: Sequence[ScoredRun]) -> Sequence[RecentResult]:
@@ -164,7 +173,7 @@ async def _all_points(results: Results, filters: Filters) -> list[ScoredRun]:
     request, points = _request(filters), list[ScoredRun]()
     for _ in range(_MAX_PAGES):
         history = await results.leaderboard.ListHistory(request)
-        points += points_of(history)
+        points += rows_of(history)
         request.page_token = history.next_page_token
         if not request.page_token:
             break

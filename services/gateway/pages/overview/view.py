@@ -2,11 +2,12 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import islice
 
-from proctor.v1 import leaderboard_service_pb2
+from proctor.v1 import leaderboard_pb2, leaderboard_service_pb2
 from services.gateway.api.leaderboard import history_entry
 from services.gateway.pages.addresses import FilteredPage
 from services.gateway.pages.filters import FilterOptions
@@ -16,9 +17,21 @@ from services.gateway.pages.rows.runs import NewestRuns
 
 # As many as there are colours.
 _MAX_LINES = 6
+# Rows of the table below the chart.
+MAX_ROWS = 100
 
 
 class ScoredRun(ClosedRun):
+    score: float
+    completed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TrendPoint:
+    """The parts of a run that the chart and the averages need: there are hundreds, and a row takes long."""
+
+    model: str
+    benchmark: str
     score: float
     completed_at: datetime
 
@@ -52,9 +65,13 @@ class Average:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverviewView(FilteredPage):
-    """`points` are the newest of the `total` runs that have the metric. `fault`: why filters are refused."""
+    """`points` are the newest of the `total` runs that have the metric, `rows` the newest of these.
 
-    points: Sequence[ScoredRun]
+    `fault`: why filters are refused.
+    """
+
+    points: Sequence[TrendPoint]
+    rows: Sequence[ScoredRun]
     recent: Sequence[RecentResult]
     spent: Spent
     total: int
@@ -81,12 +98,12 @@ class OverviewView(FilteredPage):
 
     @property
     def latest(self) -> ScoredRun | None:
-        return self.points[0] if self.points else None
+        return self.rows[0] if self.rows else None
 
     @property
-    def lines(self) -> Sequence[tuple[str, Sequence[ScoredRun]]]:
+    def lines(self) -> Sequence[tuple[str, Sequence[TrendPoint]]]:
         """Points by model, those with the most runs first; oldest run first."""
-        by_model: dict[str, list[ScoredRun]] = defaultdict(list)
+        by_model: dict[str, list[TrendPoint]] = defaultdict(list)
         for point in reversed(self.points):
             by_model[point.model].append(point)
         return sorted(by_model.items(), key=lambda each: -len(each[1]))[:_MAX_LINES]
@@ -105,10 +122,29 @@ class OverviewView(FilteredPage):
         return json.dumps({"lines": lines})
 
 
-def points_of(history: leaderboard_service_pb2.ListHistoryResponse) -> list[ScoredRun]:
-    """Runs without the figure are left out."""
+def points_of(history: leaderboard_service_pb2.ListHistoryResponse) -> list[TrendPoint]:
+    """Of the runs that have the figure."""
     return [
-        history_entry(ScoredRun, entry)
-        for entry in history.entries
-        if entry.figure.HasField("mean") and entry.HasField("closed_at")
+        TrendPoint(
+            entry.model,
+            entry.dataset_name or entry.benchmark,
+            entry.figure.mean,
+            entry.closed_at.ToDatetime(UTC),
+        )
+        for entry in _scored(history)
     ]
+
+
+def rows_of(
+    history: leaderboard_service_pb2.ListHistoryResponse, limit: int | None = None
+) -> list[ScoredRun]:
+    """The first of the runs that have the figure; without a limit all of them."""
+    return [history_entry(ScoredRun, entry) for entry in islice(_scored(history), limit)]
+
+
+def _scored(
+    history: leaderboard_service_pb2.ListHistoryResponse,
+) -> Iterator[leaderboard_pb2.LeaderboardEntry]:
+    for entry in history.entries:
+        if entry.figure.HasField("mean") and entry.HasField("closed_at"):
+            yield entry
