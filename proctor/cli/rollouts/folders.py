@@ -151,12 +151,19 @@ def resumed_folders(fresh: RolloutFolders) -> RolloutFolders:
 
 
 def load_folders(root: Path, name: str, stamp: str) -> RolloutFolders:
-    """`stamp` empty means the latest. Raises NotFound."""
+    """`stamp` empty means the latest. `name` may be their folder itself, as a run prints it.
+
+    Raises NotFound.
+    """
+    folder = Path(name)
+    if (folder / MANIFEST).is_file() and folder.resolve().parents[1].name == "rollouts":
+        folder = folder.resolve()
+        root, name, stamp = folder.parents[2], folder.parent.name, folder.name
     below = root / "rollouts" / name
     stamps = sorted(path.parent.name for path in below.glob(f"*/{MANIFEST}"))
     if not stamps or (stamp and stamp not in stamps):
         known = f" There are: {', '.join(stamps)}." if stamps else ""
-        raise NotFound(f"There are no rollouts {name} {stamp} in {root}.{known}", "")
+        raise NotFound(f"There are no rollouts {f'{name} {stamp}'.strip()} in {root}.{known}", "")
     stamp = stamp or stamps[-1]
     document = json.loads((below / stamp / MANIFEST).read_text(encoding="utf-8"))
     folders = RolloutFolders(root, name, stamp, document["config"])

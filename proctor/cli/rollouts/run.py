@@ -35,7 +35,9 @@ DEFAULT_DATA = Path("data")
 ConfigArgument = Annotated[
     Path | None, typer.Argument(metavar="[CONFIG.toml]", help="Tasks, models and rollouts.")
 ]
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name in the configuration.")]
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name in the configuration, or the folder of results.")
+]
 DataOption = Annotated[Path, typer.Option("--data", help="Folder of results.")]
 Verbosity = Annotated[
     int, typer.Option("-v", count=True, help="A line for each rollout; -vv: what its tests printed too.")

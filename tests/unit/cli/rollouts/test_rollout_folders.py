@@ -3,7 +3,10 @@
 import json
 from pathlib import Path
 
-from proctor.cli.rollouts.folders import OrderedRun, RolloutFolders
+import pytest
+
+from proctor.cli.rollouts.folders import OrderedRun, RolloutFolders, load_folders
+from proctor.client.errors import NotFound
 from proctor.v1 import outcome_pb2
 
 RUBRIC = {
@@ -105,3 +108,12 @@ def test_the_scoring_results_have_their_headings(tmp_path: Path) -> None:
     ]
     assert "| right | 2 | 0.50 | 1/2 | ❌ | It doubles: - a \\| b |" in text
     assert "- ✅ `tests/test_a.py`\n- ❌ `tests/test_b.py`" in text
+
+
+def test_results_are_found_by_their_name_and_by_the_folder_that_a_run_prints(tmp_path: Path) -> None:
+    folders, _ = written(tmp_path)
+    for name in ("mine", str(folders.folder)):
+        found = load_folders(tmp_path if name == "mine" else Path("elsewhere"), name, "")
+        assert (found.folder, len(found.results)) == (folders.folder, 1)
+    with pytest.raises(NotFound):
+        load_folders(tmp_path, str(tmp_path / "runs"), "")
