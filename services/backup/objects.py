@@ -12,8 +12,8 @@ from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
 from services.backup.errors import BackupUnreadable
 from services.backup.manifest import Part, object_key, part_of
-from services.scheduler.uploads.errors import ObjectStoreUnavailable
-from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects, is_missing, is_unfinished
+from services.common.errors import ObjectStoreUnavailable
+from services.common.objects.obstore_objects import ObstoreObjects, is_missing, is_unfinished
 
 # Objects have up to 8 MiB.
 _AT_A_TIME = 8

@@ -33,10 +33,10 @@ from services.backup.tables import (
     unguarded,
     write_rows,
 )
+from services.common.errors import ObjectStoreUnavailable
 from services.common.migrations import migrate, read_migrations
+from services.common.objects.obstore_objects import ObstoreObjects, is_missing
 from services.common.process import release
-from services.scheduler.uploads.errors import ObjectStoreUnavailable
-from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects, is_missing
 
 # Services write these before anybody has ordered anything.
 _OF_EVERY_START = frozenset(

@@ -31,10 +31,10 @@ from services.backup.manifest import (
 from services.backup.objects import copied_objects, in_threads, object_list
 from services.backup.settings import MIGRATIONS, OBJECT_STORE, BackupSettings
 from services.backup.tables import QUERIES, connect, fetch, read_rows, read_tables
+from services.common.errors import ObjectStoreUnavailable
+from services.common.objects.obstore_objects import ObstoreObjects
 from services.common.process import release
 from services.scheduler.uploads.delete_uploads import delete_objects
-from services.scheduler.uploads.errors import ObjectStoreUnavailable
-from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 
 _PLACE = "The place of backups"
 # Schedulers hold the lock for the time of one statement.

@@ -156,6 +156,10 @@ class ViewersOnlyRead(DomainError, kind=ErrorKind.FORBIDDEN, reason="PERMISSION_
     """The key of {user} has the role {role}, which only reads. Use a key with the role runner."""
 
 
+class ObjectStoreUnavailable(DomainError, kind=ErrorKind.UNAVAILABLE, reason="OBJECT_STORE_UNAVAILABLE"):
+    """The object store cannot be used: {problem}. Nothing was changed; check it, then try again."""
+
+
 class TooManyReads(DomainError, kind=ErrorKind.UNAVAILABLE, reason="TOO_MANY_READS"):
     """Too many lists and results are read at once; try again in {retry_after_seconds} seconds."""
 

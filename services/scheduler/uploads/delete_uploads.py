@@ -8,12 +8,13 @@ from typing import NoReturn, Protocol
 
 from proctor.values.names.user import Caller
 from services.common.clock import Clock
+from services.common.errors import ObjectStoreUnavailable
 from services.common.lifecycle import every
 from services.common.requests.request_fields import check_owner
 from services.common.structured_logs import get_logger
 from services.scheduler.audit.audit_record import Author
 from services.scheduler.uploads.dataset import DatasetId
-from services.scheduler.uploads.errors import FileInUse, FileInUseByRun, FileNotFound, ObjectStoreUnavailable
+from services.scheduler.uploads.errors import FileInUse, FileInUseByRun, FileNotFound
 from services.scheduler.uploads.ports import ObjectStore
 from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
 from services.scheduler.uploads.stored_file import FileId

@@ -57,10 +57,6 @@ class RowTooLarge(DomainError, kind=ErrorKind.INVALID, reason="SAMPLE_TOO_LARGE"
     """Row {doc_id} (from 0) of {name} ({row_id}) takes {bytes} bytes; a sample at most {limit}. Cut it."""
 
 
-class ObjectStoreUnavailable(DomainError, kind=ErrorKind.UNAVAILABLE, reason="OBJECT_STORE_UNAVAILABLE"):
-    """The object store cannot be used: {problem}. Nothing was changed; check it, then try again."""
-
-
 class FileNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="FILE_NOT_FOUND"):
     """There is no file {file_id}. List the files to see those there are."""
 

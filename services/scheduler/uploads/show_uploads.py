@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from services.common.clock import Clock
-from services.common.errors import InvalidParameter
+from services.common.errors import InvalidParameter, ObjectStoreUnavailable
 from services.scheduler.uploads.dataset import Dataset, DatasetId, DatasetRow
-from services.scheduler.uploads.errors import FileNotFound, ObjectStoreUnavailable
+from services.scheduler.uploads.errors import FileNotFound
 from services.scheduler.uploads.ports import ObjectStore
 from services.scheduler.uploads.postgres import PostgresDatasets, PostgresFiles
 from services.scheduler.uploads.storage.store_parts import LoadRows, bytes_part_key, parts_from

@@ -6,6 +6,7 @@ from typing import NoReturn
 
 from services.common.clock import Clock
 from services.common.grpc.server import Registration
+from services.common.objects.obstore_objects import ObstoreObjects
 from services.scheduler.postgres import Connections
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.uploads import grpc_api
@@ -24,7 +25,6 @@ from services.scheduler.uploads.quotas import grpc_api as quotas_grpc_api
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.show_beginning import ShowBeginning
 from services.scheduler.uploads.show_uploads import ShowDataset, ShowFile
-from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.storage.store_parts import LoadRows
 
 

@@ -22,13 +22,13 @@ from rich.console import Console
 from rich.table import Table
 
 from services.common.clock import SystemClock
+from services.common.objects.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.add_dataset import AddDataset
 from services.scheduler.uploads.checking.check_file import SizeLimits
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import Dataset, DatasetHeader, DatasetId
 from services.scheduler.uploads.processes.checking import start_check
 from services.scheduler.uploads.processes.upload_checks import PROGRAM
-from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.wiring import THREAD_SWITCH_SECONDS
 from tests.fakes.scheduler.upload_stores import EmptyStorage
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from services.scheduler.uploads.errors import ObjectStoreUnavailable
+from services.common.errors import ObjectStoreUnavailable
 
 
 @dataclass

@@ -23,12 +23,12 @@ from services.backup.save import save
 from services.backup.settings import BackupSettings
 from services.common.errors import DomainError
 from services.common.migrations import migrate
+from services.common.objects.obstore_objects import ObstoreObjects
 from services.common.postgres import PostgresSession, connect_pool
 from services.results import postgres as results
 from services.scheduler import postgres as scheduler
 from services.scheduler.audit.audit_record import Author
 from services.scheduler.projects.postgres import PostgresProjects
-from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from tests.fakes.eventually import eventually
 from tests.fakes.results.recorded_run import answered, choice_sample, new_id, plan_of, scored
 from tests.fakes.results.stores import postgres_stores

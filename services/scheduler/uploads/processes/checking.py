@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from services.common.errors import DomainError, Fact
+from services.common.errors import DomainError, Fact, ObjectStoreUnavailable
 from services.common.processes.child_process import ChildProcess
 from services.common.processes.commands import inherited_environment, module_command
 from services.common.processes.plain_values import UnexpectedValue, from_bytes, to_bytes
@@ -19,7 +19,6 @@ from services.scheduler.uploads.errors import (
     CheckStopped,
     DatasetTooLarge,
     FileTooLarge,
-    ObjectStoreUnavailable,
     ProjectStorageQuotaExceeded,
     StorageQuotaExceeded,
 )

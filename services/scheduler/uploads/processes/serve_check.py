@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import IO, Any, TypeAlias
 
-from services.common.errors import DomainError
+from services.common.errors import DomainError, ObjectStoreUnavailable
 from services.common.processes.frames import read_frame, write_frame
 from services.common.processes.limits import limit_resources
 from services.common.processes.plain_values import from_bytes, to_bytes
-from services.scheduler.uploads.errors import ObjectStoreUnavailable
 from services.scheduler.uploads.ports import Objects
 from services.scheduler.uploads.processes.check_frames import (
     ERROR,

@@ -19,6 +19,7 @@ from proctor.v1 import file_service_pb2 as file_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.common.clock import SystemClock
 from services.common.grpc.client import open_channel
+from services.common.objects.obstore_objects import ObstoreObjects
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.batches.finalize_batch import FinalizeBatch
 from services.scheduler.batches.grpc_results import GrpcBatchLines
@@ -29,7 +30,6 @@ from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.uploads.delete_uploads import CollectUnreferencedObjects
-from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.stored_file import FileId
 from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.eventually import eventually

@@ -21,13 +21,13 @@ from proctor.values import messaging
 from services.common.clock import SystemClock
 from services.common.errors import ErrorKind
 from services.common.nats.connection import connect_nats
+from services.common.objects.obstore_objects import ObstoreObjects
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.uploads.delete_uploads import COLLECT_SECONDS, CollectUnreferencedObjects
 from services.scheduler.uploads.postgres import PostgresDatasets
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
-from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.task_sets.delete_unused_tasks import DeleteUnusedTasks
 from services.scheduler.uploads.task_sets.find_tasks import PART_BYTES
 from services.scheduler.uploads.task_sets.postgres import PostgresTaskSets

@@ -21,16 +21,15 @@ from pydantic import SecretStr
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import dataset_service_pb2_grpc as dataset_grpc
 from services.common.clock import SystemClock
-from services.common.errors import RemoteError
+from services.common.errors import ObjectStoreUnavailable, RemoteError
 from services.common.grpc.client import open_channel
 from services.common.grpc.errors import remote_error
+from services.common.objects.obstore_objects import ObstoreObjects
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.settings import SchedulerSettings
 from services.scheduler.uploads.dataset import DatasetId
 from services.scheduler.uploads.delete_uploads import CollectUnreferencedObjects, prefix_of
-from services.scheduler.uploads.errors import ObjectStoreUnavailable
-from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.wiring import running_scheduler
 from tests.fakes.callers import CALLER_KEY, GATEWAY, OPERATOR_METADATA
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY

@@ -16,10 +16,10 @@ from proctor.v1 import file_service_pb2 as file_pb2
 from services.backup.tables import QUERIES as BACKUP_QUERIES
 from services.backup.tables import connect
 from services.common.clock import SystemClock
+from services.common.objects.obstore_objects import ObstoreObjects
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.postgres import QUERIES, SCHEMA
 from services.scheduler.uploads.delete_uploads import CollectUnreferencedObjects, DeleteFile
-from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.storage.store_parts import PART_BYTES
 from tests.fakes.callers import OPERATOR_METADATA
 from tests.fakes.eventually import eventually

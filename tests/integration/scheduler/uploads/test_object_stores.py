@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from services.scheduler.uploads.errors import ObjectStoreUnavailable
-from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
+from services.common.errors import ObjectStoreUnavailable
+from services.common.objects.obstore_objects import ObstoreObjects
 from tests.fakes.storage.s3_server import BUCKET, s3_server
 
 

@@ -8,11 +8,12 @@ from proctor.values.generation import GenerationParams
 from proctor.values.run import RunState
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from proctor.wire.values import SAMPLE
+from services.common.errors import ObjectStoreUnavailable
 from services.scheduler.planning.grpc_results import facts_to_proto, request_digest, task_to_proto
 from services.scheduler.planning.ports import TaskToOpen
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.suites.rendering.sample import RenderedSample
-from services.scheduler.uploads.errors import DatasetNotFound, ObjectStoreUnavailable
+from services.scheduler.uploads.errors import DatasetNotFound
 from tests.fakes.callers import OPERATOR
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, ready_worker, toy_order
 from tests.fakes.storage.checked_files import batch_line

@@ -12,22 +12,16 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from services.common.errors import DependencyUnavailable, InvalidSetting
+from services.common.errors import DependencyUnavailable, InvalidSetting, ObjectStoreUnavailable
+from services.common.objects.obstore_objects import ObstoreObjects
 from services.scheduler.uploads.add_dataset import AddDataset, AddedDataset
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import Dataset, DatasetHeader, DatasetId
 from services.scheduler.uploads.delete_uploads import prefix_of
-from services.scheduler.uploads.errors import (
-    CheckStopped,
-    ObjectStoreUnavailable,
-    TooManyUploads,
-    UploadSilent,
-    UploadTooSlow,
-)
+from services.scheduler.uploads.errors import CheckStopped, TooManyUploads, UploadSilent, UploadTooSlow
 from services.scheduler.uploads.processes.checking import start_check
 from services.scheduler.uploads.processes.upload_checks import PROGRAM
 from services.scheduler.uploads.quotas.storage_use import NO_QUOTA, StorageUse
-from services.scheduler.uploads.storage.obstore_objects import ObstoreObjects
 from tests.fakes.scheduler.surroundings import SetClock
 from tests.fakes.scheduler.upload_stores import EmptyStorage
 from tests.fakes.storage import hostile_checks

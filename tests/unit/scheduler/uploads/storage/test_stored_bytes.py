@@ -4,13 +4,14 @@ import random
 
 import pytest
 
+from services.common.errors import ObjectStoreUnavailable
 from services.scheduler.uploads.checking.check_batch_file import (
     BatchFileCheck,
     BatchLimits,
     CheckBatchFile,
     CheckedBatchFile,
 )
-from services.scheduler.uploads.errors import FileTooLarge, ObjectStoreUnavailable
+from services.scheduler.uploads.errors import FileTooLarge
 from services.scheduler.uploads.quotas.storage_use import NO_QUOTA
 from services.scheduler.uploads.storage.store_parts import PartCutter, bytes_part_key, parts_from
 from services.scheduler.uploads.stored_file import FileHeader, FileId, bytes_prefix, rows_prefix

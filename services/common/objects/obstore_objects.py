@@ -10,9 +10,8 @@ import obstore
 from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import LocalStore, ObjectStore, from_url
 
-from services.common.errors import InvalidSetting
+from services.common.errors import InvalidSetting, ObjectStoreUnavailable
 from services.common.structured_logs import get_logger
-from services.scheduler.uploads.errors import ObjectStoreUnavailable
 
 log = get_logger()
 
