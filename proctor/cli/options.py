@@ -32,6 +32,9 @@ UserOption = Annotated[
 # Only by environment: other accounts of a machine see the arguments of a program.
 API_KEY_VARIABLE = "PROCTOR_API_KEY"
 RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run (see `proctor runs`).")]
+RunIdsArgument = Annotated[
+    list[str], typer.Argument(metavar="RUN_ID...", help="Ids of the runs (see `proctor runs`).")
+]
 PageOption = Annotated[str, typer.Option(help="Token of the page, printed below the page before.")]
 # What is made counts towards the same project, command after command.
 PROJECT_VARIABLE = "PROCTOR_PROJECT"

@@ -226,6 +226,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """NOT_FOUND. {"name": "quiz"}: no such saved mapping."""
     ERROR_REASON_TOO_MANY_NOTICE_TESTS: _ErrorReason.ValueType  # 100
     """RESOURCE_EXHAUSTED. {"limit": "20"}: the caller has tried targets of notices so many times in an hour."""
+    ERROR_REASON_RUN_ARCHIVED: _ErrorReason.ValueType  # 101
+    """FAILED_PRECONDITION. {"run_id": "…"}: its answers are archived, and this does not read them there."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment names the status codes, if calls fail with it, and example metadata."""
@@ -434,4 +436,6 @@ ERROR_REASON_MAPPING_NOT_FOUND: ErrorReason.ValueType  # 99
 """NOT_FOUND. {"name": "quiz"}: no such saved mapping."""
 ERROR_REASON_TOO_MANY_NOTICE_TESTS: ErrorReason.ValueType  # 100
 """RESOURCE_EXHAUSTED. {"limit": "20"}: the caller has tried targets of notices so many times in an hour."""
+ERROR_REASON_RUN_ARCHIVED: ErrorReason.ValueType  # 101
+"""FAILED_PRECONDITION. {"run_id": "…"}: its answers are archived, and this does not read them there."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -254,6 +254,34 @@ DECISION_VERDICT_EQUIVALENT: DecisionVerdict.ValueType  # 3
 """The two differ by less than the margin."""
 Global___DecisionVerdict: _TypeAlias = DecisionVerdict  # noqa: Y015
 
+class _ArchiveState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ArchiveStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ArchiveState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ARCHIVE_STATE_UNSPECIFIED: _ArchiveState.ValueType  # 0
+    """In Postgres."""
+    ARCHIVE_STATE_ARCHIVING: _ArchiveState.ValueType  # 1
+    """They move to the object store. The run can be restored, and not be retried."""
+    ARCHIVE_STATE_ARCHIVED: _ArchiveState.ValueType  # 2
+    """In the object store. The run can be restored, and not be retried."""
+    ARCHIVE_STATE_RESTORING: _ArchiveState.ValueType  # 3
+    """They move back to Postgres."""
+
+class ArchiveState(_ArchiveState, metaclass=_ArchiveStateEnumTypeWrapper):
+    """Where the answers of a closed run are. They can be read in every state."""
+
+ARCHIVE_STATE_UNSPECIFIED: ArchiveState.ValueType  # 0
+"""In Postgres."""
+ARCHIVE_STATE_ARCHIVING: ArchiveState.ValueType  # 1
+"""They move to the object store. The run can be restored, and not be retried."""
+ARCHIVE_STATE_ARCHIVED: ArchiveState.ValueType  # 2
+"""In the object store. The run can be restored, and not be retried."""
+ARCHIVE_STATE_RESTORING: ArchiveState.ValueType  # 3
+"""They move back to Postgres."""
+Global___ArchiveState: _TypeAlias = ArchiveState  # noqa: Y015
+
 @_typing.final
 class GenerationParams(_message.Message):
     """Parameters of generation. Unset temperature, top_p and max_tokens use the task's value. What is still unset: a suite is greedy, with at
@@ -1071,6 +1099,7 @@ class Run(_message.Message):
     EARLIER_SECONDS_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
     DECISION_FIELD_NUMBER: _builtins.int
+    ARCHIVE_STATE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     user: _builtins.str
@@ -1093,6 +1122,8 @@ class Run(_message.Message):
     """Name of the data set at submission; empty for a suite."""
     earlier_seconds: _builtins.float
     """Seconds that it was running in earlier epochs, before it was retried."""
+    archive_state: Global___ArchiveState.ValueType
+    """Whether its answers are in the object store, or on the way; unset while they are in Postgres."""
     @_builtins.property
     def order(self) -> Global___RunOrder:
         """What the run executes, as accepted."""
@@ -1177,10 +1208,11 @@ class Run(_message.Message):
         earlier_seconds: _builtins.float = ...,
         labels: Global___RunLabels | None = ...,
         decision: Global___Decision | None = ...,
+        archive_state: Global___ArchiveState.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "created_at", b"created_at", "deadline", b"deadline", "decision", b"decision", "error", b"error", "finished_at", b"finished_at", "labels", b"labels", "order", b"order", "price", b"price", "progress", b"progress", "started_at", b"started_at", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "changes", b"changes", "created_at", b"created_at", "dataset_name", b"dataset_name", "deadline", b"deadline", "decision", b"decision", "earlier_seconds", b"earlier_seconds", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "labels", b"labels", "order", b"order", "pool", b"pool", "price", b"price", "progress", b"progress", "ran_seconds", b"ran_seconds", "reused_answers", b"reused_answers", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admitted_at", b"admitted_at", "archive_state", b"archive_state", "changes", b"changes", "created_at", b"created_at", "dataset_name", b"dataset_name", "deadline", b"deadline", "decision", b"decision", "earlier_seconds", b"earlier_seconds", "environment", b"environment", "epoch", b"epoch", "error", b"error", "finished_at", b"finished_at", "labels", b"labels", "order", b"order", "pool", b"pool", "price", b"price", "progress", b"progress", "ran_seconds", b"ran_seconds", "reused_answers", b"reused_answers", "run_id", b"run_id", "scoring_method", b"scoring_method", "started_at", b"started_at", "state", b"state", "suite_version", b"suite_version", "user", b"user", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -907,6 +907,94 @@ class CloseRunResponse(_message.Message):
 Global___CloseRunResponse: _TypeAlias = CloseRunResponse  # noqa: Y015
 
 @_typing.final
+class ArchiveRunRecordRequest(_message.Message):
+    """Request of ArchiveRunRecord."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ArchiveRunRecordRequest: _TypeAlias = ArchiveRunRecordRequest  # noqa: Y015
+
+@_typing.final
+class ArchiveRunRecordResponse(_message.Message):
+    """Response of ArchiveRunRecord."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IS_DONE_FIELD_NUMBER: _builtins.int
+    is_done: _builtins.bool
+    """All outcomes are in the object store, and none is in Postgres."""
+    def __init__(
+        self,
+        *,
+        is_done: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_done", b"is_done"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ArchiveRunRecordResponse: _TypeAlias = ArchiveRunRecordResponse  # noqa: Y015
+
+@_typing.final
+class RestoreRunRecordRequest(_message.Message):
+    """Request of RestoreRunRecord."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestoreRunRecordRequest: _TypeAlias = RestoreRunRecordRequest  # noqa: Y015
+
+@_typing.final
+class RestoreRunRecordResponse(_message.Message):
+    """Response of RestoreRunRecord."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IS_DONE_FIELD_NUMBER: _builtins.int
+    is_done: _builtins.bool
+    """All outcomes are in Postgres again, and none is in the object store."""
+    def __init__(
+        self,
+        *,
+        is_done: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_done", b"is_done"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestoreRunRecordResponse: _TypeAlias = RestoreRunRecordResponse  # noqa: Y015
+
+@_typing.final
 class DeleteRunRecordRequest(_message.Message):
     """Request of DeleteRunRecord."""
 

@@ -85,6 +85,16 @@ class RunRecordServiceStub:
                 request_serializer=proctor_dot_v1_dot_run__record__service__pb2.CloseRunRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_run__record__service__pb2.CloseRunResponse.FromString,
                 _registered_method=True)
+        self.ArchiveRunRecord = channel.unary_unary(
+                '/proctor.v1.RunRecordService/ArchiveRunRecord',
+                request_serializer=proctor_dot_v1_dot_run__record__service__pb2.ArchiveRunRecordRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_run__record__service__pb2.ArchiveRunRecordResponse.FromString,
+                _registered_method=True)
+        self.RestoreRunRecord = channel.unary_unary(
+                '/proctor.v1.RunRecordService/RestoreRunRecord',
+                request_serializer=proctor_dot_v1_dot_run__record__service__pb2.RestoreRunRecordRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_run__record__service__pb2.RestoreRunRecordResponse.FromString,
+                _registered_method=True)
         self.DeleteRunRecord = channel.unary_unary(
                 '/proctor.v1.RunRecordService/DeleteRunRecord',
                 request_serializer=proctor_dot_v1_dot_run__record__service__pb2.DeleteRunRecordRequest.SerializeToString,
@@ -168,6 +178,20 @@ class RunRecordServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ArchiveRunRecord(self, request, context):
+        """Moves outcomes of a closed run to the object store, for some seconds; call again until it is done.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RestoreRunRecord(self, request, context):
+        """Moves them back, for some seconds; call again until it is done.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteRunRecord(self, request, context):
         """Deletes the record of a run; an unknown run is not an error. Unreferenced sample sets are collected later.
         """
@@ -227,6 +251,16 @@ def add_RunRecordServiceServicer_to_server(servicer, server):
                     servicer.CloseRun,
                     request_deserializer=proctor_dot_v1_dot_run__record__service__pb2.CloseRunRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_run__record__service__pb2.CloseRunResponse.SerializeToString,
+            ),
+            'ArchiveRunRecord': grpc.unary_unary_rpc_method_handler(
+                    servicer.ArchiveRunRecord,
+                    request_deserializer=proctor_dot_v1_dot_run__record__service__pb2.ArchiveRunRecordRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_run__record__service__pb2.ArchiveRunRecordResponse.SerializeToString,
+            ),
+            'RestoreRunRecord': grpc.unary_unary_rpc_method_handler(
+                    servicer.RestoreRunRecord,
+                    request_deserializer=proctor_dot_v1_dot_run__record__service__pb2.RestoreRunRecordRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_run__record__service__pb2.RestoreRunRecordResponse.SerializeToString,
             ),
             'DeleteRunRecord': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteRunRecord,
@@ -505,6 +539,60 @@ class RunRecordService:
             '/proctor.v1.RunRecordService/CloseRun',
             proctor_dot_v1_dot_run__record__service__pb2.CloseRunRequest.SerializeToString,
             proctor_dot_v1_dot_run__record__service__pb2.CloseRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ArchiveRunRecord(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.RunRecordService/ArchiveRunRecord',
+            proctor_dot_v1_dot_run__record__service__pb2.ArchiveRunRecordRequest.SerializeToString,
+            proctor_dot_v1_dot_run__record__service__pb2.ArchiveRunRecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RestoreRunRecord(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.RunRecordService/RestoreRunRecord',
+            proctor_dot_v1_dot_run__record__service__pb2.RestoreRunRecordRequest.SerializeToString,
+            proctor_dot_v1_dot_run__record__service__pb2.RestoreRunRecordResponse.FromString,
             options,
             channel_credentials,
             insecure,

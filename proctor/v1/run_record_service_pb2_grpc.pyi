@@ -57,6 +57,10 @@ class RunRecordServiceStub:
     """Closes a run and its epoch: refuses later outcomes, computes and stores the summary. Call again until the summary is there;
     a call with another final state replaces the state of earlier calls.
     """
+    ArchiveRunRecord: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.ArchiveRunRecordRequest, _run_record_service_pb2.ArchiveRunRecordResponse]
+    """Moves outcomes of a closed run to the object store, for some seconds; call again until it is done."""
+    RestoreRunRecord: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.RestoreRunRecordRequest, _run_record_service_pb2.RestoreRunRecordResponse]
+    """Moves them back, for some seconds; call again until it is done."""
     DeleteRunRecord: _grpc.UnaryUnaryMultiCallable[_run_record_service_pb2.DeleteRunRecordRequest, _run_record_service_pb2.DeleteRunRecordResponse]
     """Deletes the record of a run; an unknown run is not an error. Unreferenced sample sets are collected later."""
 
@@ -89,6 +93,10 @@ class RunRecordServiceAsyncStub(RunRecordServiceStub):
     """Closes a run and its epoch: refuses later outcomes, computes and stores the summary. Call again until the summary is there;
     a call with another final state replaces the state of earlier calls.
     """
+    ArchiveRunRecord: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.ArchiveRunRecordRequest, _run_record_service_pb2.ArchiveRunRecordResponse]  # type: ignore[assignment]
+    """Moves outcomes of a closed run to the object store, for some seconds; call again until it is done."""
+    RestoreRunRecord: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.RestoreRunRecordRequest, _run_record_service_pb2.RestoreRunRecordResponse]  # type: ignore[assignment]
+    """Moves them back, for some seconds; call again until it is done."""
     DeleteRunRecord: _aio.UnaryUnaryMultiCallable[_run_record_service_pb2.DeleteRunRecordRequest, _run_record_service_pb2.DeleteRunRecordResponse]  # type: ignore[assignment]
     """Deletes the record of a run; an unknown run is not an error. Unreferenced sample sets are collected later."""
 
@@ -178,6 +186,22 @@ class RunRecordServiceServicer(metaclass=_abc_1.ABCMeta):
         """Closes a run and its epoch: refuses later outcomes, computes and stores the summary. Call again until the summary is there;
         a call with another final state replaces the state of earlier calls.
         """
+
+    @_abc_1.abstractmethod
+    def ArchiveRunRecord(
+        self,
+        request: _run_record_service_pb2.ArchiveRunRecordRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_run_record_service_pb2.ArchiveRunRecordResponse, _abc.Awaitable[_run_record_service_pb2.ArchiveRunRecordResponse]]:
+        """Moves outcomes of a closed run to the object store, for some seconds; call again until it is done."""
+
+    @_abc_1.abstractmethod
+    def RestoreRunRecord(
+        self,
+        request: _run_record_service_pb2.RestoreRunRecordRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_run_record_service_pb2.RestoreRunRecordResponse, _abc.Awaitable[_run_record_service_pb2.RestoreRunRecordResponse]]:
+        """Moves them back, for some seconds; call again until it is done."""
 
     @_abc_1.abstractmethod
     def DeleteRunRecord(

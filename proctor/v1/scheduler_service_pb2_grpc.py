@@ -80,6 +80,16 @@ class SchedulerServiceStub:
                 request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunResponse.FromString,
                 _registered_method=True)
+        self.ArchiveRun = channel.unary_unary(
+                '/proctor.v1.SchedulerService/ArchiveRun',
+                request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.ArchiveRunRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.ArchiveRunResponse.FromString,
+                _registered_method=True)
+        self.RestoreRun = channel.unary_unary(
+                '/proctor.v1.SchedulerService/RestoreRun',
+                request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.RestoreRunRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.RestoreRunResponse.FromString,
+                _registered_method=True)
         self.LabelRun = channel.unary_unary(
                 '/proctor.v1.SchedulerService/LabelRun',
                 request_serializer=proctor_dot_v1_dot_scheduler__service__pb2.LabelRunRequest.SerializeToString,
@@ -182,6 +192,21 @@ class SchedulerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ArchiveRun(self, request, context):
+        """Moves the answers of a closed run to the object store, in the background. They can be read there; figures, comparisons and
+        leaderboards stay. May be repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RestoreRun(self, request, context):
+        """Moves the answers of an archived run back, in the background. May be repeated.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def LabelRun(self, request, context):
         """Changes the name, the tags or the note of a run, in any state.
         """
@@ -272,6 +297,16 @@ def add_SchedulerServiceServicer_to_server(servicer, server):
                     servicer.DeleteRun,
                     request_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunResponse.SerializeToString,
+            ),
+            'ArchiveRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.ArchiveRun,
+                    request_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.ArchiveRunRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_scheduler__service__pb2.ArchiveRunResponse.SerializeToString,
+            ),
+            'RestoreRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.RestoreRun,
+                    request_deserializer=proctor_dot_v1_dot_scheduler__service__pb2.RestoreRunRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_scheduler__service__pb2.RestoreRunResponse.SerializeToString,
             ),
             'LabelRun': grpc.unary_unary_rpc_method_handler(
                     servicer.LabelRun,
@@ -548,6 +583,60 @@ class SchedulerService:
             '/proctor.v1.SchedulerService/DeleteRun',
             proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunRequest.SerializeToString,
             proctor_dot_v1_dot_scheduler__service__pb2.DeleteRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ArchiveRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.SchedulerService/ArchiveRun',
+            proctor_dot_v1_dot_scheduler__service__pb2.ArchiveRunRequest.SerializeToString,
+            proctor_dot_v1_dot_scheduler__service__pb2.ArchiveRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RestoreRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.SchedulerService/RestoreRun',
+            proctor_dot_v1_dot_scheduler__service__pb2.RestoreRunRequest.SerializeToString,
+            proctor_dot_v1_dot_scheduler__service__pb2.RestoreRunResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -57,6 +57,12 @@ class SchedulerServiceStub:
     """Queues a paused run again; it continues where it stopped."""
     DeleteRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteRunRequest, _scheduler_service_pb2.DeleteRunResponse]
     """Deletes a closed run with all its outcomes, comparisons and leaderboard entries."""
+    ArchiveRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.ArchiveRunRequest, _scheduler_service_pb2.ArchiveRunResponse]
+    """Moves the answers of a closed run to the object store, in the background. They can be read there; figures, comparisons and
+    leaderboards stay. May be repeated.
+    """
+    RestoreRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.RestoreRunRequest, _scheduler_service_pb2.RestoreRunResponse]
+    """Moves the answers of an archived run back, in the background. May be repeated."""
     LabelRun: _grpc.UnaryUnaryMultiCallable[_scheduler_service_pb2.LabelRunRequest, _scheduler_service_pb2.LabelRunResponse]
     """Changes the name, the tags or the note of a run, in any state."""
     WatchRun: _grpc.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchRunRequest, _scheduler_service_pb2.WatchRunResponse]
@@ -101,6 +107,12 @@ class SchedulerServiceAsyncStub(SchedulerServiceStub):
     """Queues a paused run again; it continues where it stopped."""
     DeleteRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.DeleteRunRequest, _scheduler_service_pb2.DeleteRunResponse]  # type: ignore[assignment]
     """Deletes a closed run with all its outcomes, comparisons and leaderboard entries."""
+    ArchiveRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.ArchiveRunRequest, _scheduler_service_pb2.ArchiveRunResponse]  # type: ignore[assignment]
+    """Moves the answers of a closed run to the object store, in the background. They can be read there; figures, comparisons and
+    leaderboards stay. May be repeated.
+    """
+    RestoreRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.RestoreRunRequest, _scheduler_service_pb2.RestoreRunResponse]  # type: ignore[assignment]
+    """Moves the answers of an archived run back, in the background. May be repeated."""
     LabelRun: _aio.UnaryUnaryMultiCallable[_scheduler_service_pb2.LabelRunRequest, _scheduler_service_pb2.LabelRunResponse]  # type: ignore[assignment]
     """Changes the name, the tags or the note of a run, in any state."""
     WatchRun: _aio.UnaryStreamMultiCallable[_scheduler_service_pb2.WatchRunRequest, _scheduler_service_pb2.WatchRunResponse]  # type: ignore[assignment]
@@ -196,6 +208,24 @@ class SchedulerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_scheduler_service_pb2.DeleteRunResponse, _abc.Awaitable[_scheduler_service_pb2.DeleteRunResponse]]:
         """Deletes a closed run with all its outcomes, comparisons and leaderboard entries."""
+
+    @_abc_1.abstractmethod
+    def ArchiveRun(
+        self,
+        request: _scheduler_service_pb2.ArchiveRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.ArchiveRunResponse, _abc.Awaitable[_scheduler_service_pb2.ArchiveRunResponse]]:
+        """Moves the answers of a closed run to the object store, in the background. They can be read there; figures, comparisons and
+        leaderboards stay. May be repeated.
+        """
+
+    @_abc_1.abstractmethod
+    def RestoreRun(
+        self,
+        request: _scheduler_service_pb2.RestoreRunRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_scheduler_service_pb2.RestoreRunResponse, _abc.Awaitable[_scheduler_service_pb2.RestoreRunResponse]]:
+        """Moves the answers of an archived run back, in the background. May be repeated."""
 
     @_abc_1.abstractmethod
     def LabelRun(

@@ -84,6 +84,14 @@ FINAL_NUMBERS = frozenset(state.number for state in FINAL_STATES)
 CHANGING_STATES = frozenset({RunState.PENDING, RunState.RUNNING})
 
 
+class ArchiveState(ContractEnum):
+    """Where the answers of a closed run are that are not in Postgres, or not to stay there."""
+
+    ARCHIVING = "archiving", 1
+    ARCHIVED = "archived", 2
+    RESTORING = "restoring", 3
+
+
 class RunKind(ContractEnum):
     """The kind of rows that a run is over."""
 

@@ -203,11 +203,20 @@ async def close_pool(pool: asyncpg.Pool) -> None:
         pool.terminate()
 
 
+# Fetches the rows of a query, by name.
+Fetch = Callable[..., Awaitable[list[asyncpg.Record]]]
+# Makes the statement and the arguments of a query of its values, and may fetch what that takes.
+MakeCall = Callable[[Query, Mapping[str, object], Fetch], Awaitable[list[Any]]]
+
+
 class PostgresSession:
     """A service's queries on its pool, repeated over an outage: each must be safe to repeat.
 
     A value goes to the parameter of its name; a missing or unknown name raises TypeError.
     """
+
+    # None: each query is its own statement.
+    make_call: MakeCall | None = None
 
     def __init__(
         self,
@@ -222,22 +231,22 @@ class PostgresSession:
 
     async def fetch(self, query: str, /, **values: object) -> list[asyncpg.Record]:
         """The rows of a query."""
-        call = self.queries[query].call(values)
+        call = await self._made(query, values)
         return await self.repeat(lambda: self._call("fetch", call))
 
     async def fetchrow(self, query: str, /, **values: object) -> asyncpg.Record | None:
         """The first row of a query; None where it has none."""
-        call = self.queries[query].call(values)
+        call = await self._made(query, values)
         return await self.repeat(lambda: self._call("fetchrow", call))
 
     async def fetchval(self, query: str, /, **values: object) -> Any:
         """The first column of the first row of a query; None where it has none."""
-        call = self.queries[query].call(values)
+        call = await self._made(query, values)
         return await self.repeat(lambda: self._call("fetchval", call))
 
     async def execute(self, query: str, /, **values: object) -> None:
         """A query without rows."""
-        call = self.queries[query].call(values)
+        call = await self._made(query, values)
         await self.repeat(lambda: self._call("execute", call))
 
     async def run(self, operation: "Callable[[PostgresTransaction], Awaitable[T]]") -> T:
@@ -282,7 +291,12 @@ class PostgresSession:
         async with self._pool.acquire(timeout=self._retry_seconds) as connection:
             await _see(connection, self._scope_of_changes())
             async with connection.transaction():
-                yield PostgresTransaction(connection, self.queries)
+                yield PostgresTransaction(connection, self.queries, self.make_call)
+
+    async def _made(self, query: str, values: Mapping[str, object]) -> list[Any]:
+        if self.make_call is None:
+            return self.queries[query].call(values)
+        return await self.make_call(self.queries[query], values, self.fetch)
 
     def _scope_of_changes(self) -> RowScope:
         """A transaction changes what its caller was shown before.
@@ -300,36 +314,44 @@ class PostgresSession:
 class PostgresTransaction:
     """A transaction with the service's queries."""
 
-    def __init__(self, connection: Connection, queries: Mapping[str, Query]) -> None:
+    def __init__(
+        self, connection: Connection, queries: Mapping[str, Query], make_call: MakeCall | None = None
+    ) -> None:
         self.connection = connection
         self.queries = queries
+        self._make_call = make_call
 
     async def fetch(self, query: str, /, **values: object) -> list[asyncpg.Record]:
         """The rows of a query."""
-        call = self.queries[query].call(values)
+        call = await self._made(query, values)
         rows: list[asyncpg.Record] = await self.connection.fetch(*call)
         return rows
 
     async def fetchrow(self, query: str, /, **values: object) -> asyncpg.Record | None:
         """The first row of a query; None where it has none."""
-        call = self.queries[query].call(values)
+        call = await self._made(query, values)
         row: asyncpg.Record | None = await self.connection.fetchrow(*call)
         return row
 
     async def fetchval(self, query: str, /, **values: object) -> Any:
         """The first column of the first row of a query; None where it has none."""
-        call = self.queries[query].call(values)
+        call = await self._made(query, values)
         return await self.connection.fetchval(*call)
 
     async def execute(self, query: str, /, **values: object) -> None:
         """A query without rows."""
-        call = self.queries[query].call(values)
+        call = await self._made(query, values)
         await self.connection.execute(*call)
 
     async def executemany(self, query: str, rows: Iterable[Mapping[str, object]]) -> None:
         """A query once for each row of values."""
         found = self.queries[query]
         await self.connection.executemany(found.statement, [found.arguments(row) for row in rows])
+
+    async def _made(self, query: str, values: Mapping[str, object]) -> list[Any]:
+        if self._make_call is None:
+            return self.queries[query].call(values)
+        return await self._make_call(self.queries[query], values, self.fetch)
 
 
 def storable(text: str) -> str:

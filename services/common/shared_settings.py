@@ -39,6 +39,15 @@ ResultsAddress = Annotated[
         "Results listens there unless PROCTOR_RESULTS_LISTEN_ADDRESS is set.",
     ),
 ]
+ObjectStoreUrl = Annotated[
+    str,
+    Field(
+        validation_alias="PROCTOR_SCHEDULER_OBJECT_STORE",
+        description="Store of uploaded files and archived runs: file:///…, s3://bucket/…, gs://bucket/… or "
+        "az://container/…. Credentials are read from the environment, by the rules of each cloud's tools. "
+        "Scheduler and results need the same; results archives no run unless it is set.",
+    ),
+]
 DataDir = Annotated[
     Path | None,
     Field(

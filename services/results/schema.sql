@@ -46,6 +46,22 @@ CREATE TABLE annotations (
     CONSTRAINT annotations_run_id_fkey FOREIGN KEY (run_id) REFERENCES run_records(run_id) ON DELETE CASCADE
 );
 
+CREATE TABLE archive_parts (
+    run_id uuid NOT NULL,
+    part integer NOT NULL,
+    first_sample bigint NOT NULL,
+    first_rollout integer NOT NULL,
+    last_sample bigint NOT NULL,
+    last_rollout integer NOT NULL,
+    outcomes integer NOT NULL,
+    size_bytes bigint NOT NULL,
+    file_digest bytea NOT NULL,
+    rows_digest bytea NOT NULL,
+    is_restored boolean DEFAULT false NOT NULL,
+    CONSTRAINT archive_parts_pkey PRIMARY KEY (run_id, part),
+    CONSTRAINT archive_parts_run_id_fkey FOREIGN KEY (run_id) REFERENCES run_records(run_id) ON DELETE CASCADE
+);
+
 CREATE TABLE closed_runs (
     run_id uuid NOT NULL,
     epoch integer NOT NULL,
@@ -266,6 +282,9 @@ CREATE TABLE run_records (
     compared_epoch integer DEFAULT 0 NOT NULL,
     row_rollouts integer[] DEFAULT '{}'::integer[] NOT NULL,
     against_run_id uuid,
+    archive_phase text,
+    archive_since timestamp with time zone,
+    CONSTRAINT run_records_archive_phase_check CHECK ((archive_phase = ANY (ARRAY['writing'::text, 'clearing'::text, 'archived'::text, 'restoring'::text, 'removing'::text]))),
     CONSTRAINT run_records_rollouts_check CHECK ((rollouts > 0)),
     CONSTRAINT run_records_pkey PRIMARY KEY (run_id)
 );

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from services.common.shared_settings import (
+    ObjectStoreUrl,
     ResultsAddress,
     SchemaServiceSettings,
     TaskCode,
@@ -19,6 +20,7 @@ class ResultsSettings(SchemaServiceSettings):
     results_address: ResultsAddress = "127.0.0.1:8083"
     task_code: TaskCode = "off"
     task_code_packages: TaskCodePackages = None
+    object_store: ObjectStoreUrl = ""
     listen_address: str = ""
     """host:port where results listens for gRPC, if it is not the address that others call."""
     health_address: str = ""

@@ -26,6 +26,7 @@ from services.results.answers import grpc_results_api
 from services.results.answers.grpc_results_api import GrpcResultsApi
 from services.results.answers.postgres import PostgresListedOutcomes
 from services.results.answers.wiring import make_answer_api, make_list_outcomes
+from services.results.archives.wiring import make_archives
 from services.results.comparison import grpc_api as grpc_comparison_api
 from services.results.comparison.wiring import make_comparison_api, make_store_comparison
 from services.results.export import grpc_api as grpc_export_api
@@ -152,9 +153,11 @@ def make_topics(settings: ResultsSettings, connections: Connections, processes: 
     leases = PostgresLeases(session=work, holder=str(uuid4()))
     leased_runs = make_leased_runs(work, leases)
     close_run = make_close_run(settings, stores, leases, clock, processes.code)
-    delete_run = DeleteRunRecord(records=stores.records, outcomes=stores.outcomes)
+    archive_run = make_archives(work, stores.records, clock, settings.object_store, [connections.reads])
+    delete_run = DeleteRunRecord(records=stores.records, outcomes=stores.outcomes, archives=archive_run)
+    record_api = make_record_api(work, stores, close_run, delete_run, archive_run)
     apis = {
-        grpc_record_api.SERVICE_NAME: make_record_api(work, stores, close_run, delete_run).register,
+        grpc_record_api.SERVICE_NAME: record_api.register,
         **_user_apis(connections.reads, processes, compare_pending, close_run, clock),
         grpc_export_api.SERVICE_NAME: _export_api(settings, connections.reads, processes, clock).register,
     }

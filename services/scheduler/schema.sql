@@ -429,6 +429,8 @@ CREATE TABLE runs (
     tags text[] DEFAULT '{}'::text[] NOT NULL,
     note text DEFAULT ''::text NOT NULL,
     lower_name text GENERATED ALWAYS AS (lower(name)) STORED NOT NULL,
+    archive_state text,
+    CONSTRAINT runs_archive_state_check CHECK ((archive_state = ANY (ARRAY['archiving'::text, 'archived'::text, 'restoring'::text]))),
     CONSTRAINT runs_epoch_check CHECK ((epoch > 0)),
     CONSTRAINT runs_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'running'::text, 'paused'::text, 'completed'::text, 'failed'::text, 'cancelled'::text]))),
     CONSTRAINT runs_pkey PRIMARY KEY (run_id),
@@ -438,6 +440,7 @@ CREATE TABLE runs (
 ALTER TABLE ONLY runs FORCE ROW LEVEL SECURITY;
 CREATE INDEX runs_expiring ON runs USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (state = ANY (ARRAY['pending'::text, 'running'::text, 'paused'::text])));
 CREATE INDEX runs_history ON runs USING btree (benchmark, model, finished_at DESC) WHERE (state = 'completed'::text);
+CREATE INDEX runs_moving ON runs USING btree (run_id) WHERE (archive_state = ANY (ARRAY['archiving'::text, 'restoring'::text]));
 CREATE INDEX runs_newest ON runs USING btree (created_at DESC, run_id DESC);
 CREATE INDEX runs_newest_named ON runs USING btree (created_at DESC, run_id DESC) INCLUDE (lower_name, state) WHERE (lower_name <> ''::text);
 CREATE INDEX runs_newest_of_benchmark ON runs USING btree (benchmark, created_at DESC, run_id DESC);
@@ -655,7 +658,8 @@ CREATE VIEW run_rows WITH (security_invoker='true') AS
     name,
     lower_name,
     tags,
-    note
+    note,
+    archive_state
    FROM runs;
 
 CREATE VIEW batch_rows WITH (security_invoker='true') AS
@@ -711,7 +715,8 @@ CREATE VIEW batch_rows WITH (security_invoker='true') AS
     run_rows.name,
     run_rows.lower_name,
     run_rows.tags,
-    run_rows.note
+    run_rows.note,
+    run_rows.archive_state
    FROM (batches
      LEFT JOIN run_rows USING (run_id));
 

@@ -13,6 +13,7 @@ from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, DEFAULT_READS_PER_MINUT
 from services.common.shared_settings import (
     AllowedBaseUrls,
     DataDir,
+    ObjectStoreUrl,
     PoolsFilePath,
     ResultsAddress,
     SchedulerAddress,
@@ -56,9 +57,7 @@ class SchedulerSettings(SchemaServiceSettings):
     folder of the account that the scheduler runs as. It may be emptied at any time."""
     suite_cache_dir: Path = Path(gettempdir()) / f"proctor-suites-{getuid()}"
     """Folder for unpacked data files of users' suites. It may be emptied at any time."""
-    object_store: str = (Path(gettempdir()) / f"proctor-objects-{getuid()}").as_uri()
-    """Store of uploaded files: file:///…, s3://bucket/…, gs://bucket/… or az://container/….
-    Credentials are read from the environment, by the rules of each cloud's own tools."""
+    object_store: ObjectStoreUrl = (Path(gettempdir()) / f"proctor-objects-{getuid()}").as_uri()
     allowed_base_urls: AllowedBaseUrls = ""
 
     max_running_runs: int = Field(default=3, ge=1)

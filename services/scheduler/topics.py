@@ -115,6 +115,7 @@ class Topics:
             **self.uploads.leader_loops(),
             **self.rollouts.leader_loops(),
             "delete rests of deleted runs": self.runs.delete.lead(),
+            "move answers of archived runs": self.runs.archives.lead(),
             "delete old audit records": self.audit.cleanup.lead(),
             "delete old keys": self.keys.cleanup.lead(),
             "fire schedules": self.schedules.submit_due.lead(token),

@@ -55,6 +55,11 @@ def state_word(state: run_pb2.RunState.ValueType) -> str:
     return word_of(run_pb2.RunState, state)
 
 
+def archive_word(run: run_pb2.Run) -> str:
+    """Where its answers are; "" while they are in Postgres."""
+    return word_of(run_pb2.ArchiveState, run.archive_state) if run.archive_state else ""
+
+
 def scoring_word(method: run_pb2.ScoringMethod.ValueType) -> str:
     """Empty where there are no choices to score."""
     return word_of(run_pb2.ScoringMethod, method) if method else ""

@@ -1,4 +1,4 @@
-"""`proctor runs`, `runs label`, `runs delete`, `cancel`, `retry`, `pause`, `resume` and `reclose`."""
+"""`proctor runs` with its commands, `cancel`, `retry`, `pause`, `resume` and `reclose`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from proctor.cli.gateway import Session, command_group
-from proctor.cli.options import PageOption, ProjectFilter, RunIdArgument
+from proctor.cli.options import PageOption, ProjectFilter, RunIdArgument, RunIdsArgument
 from proctor.cli.program import program_name
 from proctor.cli.render import words
 from proctor.cli.render.table import RUN_ID_WIDTH, Cell, Column, date_and_time, table, texts, two_lines
@@ -47,7 +47,7 @@ class RunsOptions:
 
 
 async def runs(session: Session, options: RunsOptions) -> None:
-    """List runs, newest first; or label or delete one."""
+    """List runs, newest first; or label, archive, restore or delete some."""
     chosen = scheduler_pb2.ListRunsRequest(
         state=words.option_value(run_pb2.RunState, options.state, "--state"),
         benchmark=options.suite,
@@ -146,12 +146,33 @@ async def delete(session: Session, run_id: RunIdArgument) -> None:
     session.terminal.report({"run_id": run_id}, f"Run {run_id} is deleted, with its answers.")
 
 
+async def archive(session: Session, run_ids: RunIdsArgument) -> None:
+    """Move the answers of closed runs to the object store, in the background.
+
+    They are shown, exported and compared from there; figures and leaderboards stay as they are.
+    """
+    for run_id in run_ids:
+        run = (await session.client.runs.ArchiveRun(scheduler_pb2.ArchiveRunRequest(run_id=run_id))).run
+        predicate = f"is {words.archive_word(run)}; its answers can be read meanwhile, and afterwards."
+        _report(session, run, predicate)
+
+
+async def restore(session: Session, run_ids: RunIdsArgument) -> None:
+    """Move the answers of archived runs back, in the background."""
+    for run_id in run_ids:
+        run = (await session.client.runs.RestoreRun(scheduler_pb2.RestoreRunRequest(run_id=run_id))).run
+        word = words.archive_word(run)
+        _report(
+            session, run, f"is {word}; its answers can be read meanwhile." if word else "is not archived."
+        )
+
+
 def _report(session: Session, run: run_pb2.Run, predicate: str) -> None:
     session.terminal.report({"run": document(run)}, f"Run {run.run_id} {predicate}")
 
 
 def runs_group() -> typer.Typer:
-    return command_group({"label": label, "delete": delete}, runs)
+    return command_group({"label": label, "archive": archive, "restore": restore, "delete": delete}, runs)
 
 
 def print_runs(
@@ -170,9 +191,10 @@ def _cells(run: run_pb2.Run, names: Mapping[int, str]) -> tuple[Cell, ...]:
     took, labels = words.elapsed_seconds(run), words.labels(run.labels)
     state = Text(words.state_word(run.state), words.STATE_STYLES.get(run.state, ""))
     project = names.get(run.order.project_id, str(run.order.project_id))
+    below = (words.duration(took) if took else "", words.archive_word(run))
     return (
         two_lines(run.order.model, run.run_id),
         two_lines(words.benchmark(run), " · ".join(filter(None, (project, labels)))),
         date_and_time(run.created_at),
-        two_lines(state, words.duration(took) if took else ""),
+        two_lines(state, " · ".join(filter(None, below))),
     )

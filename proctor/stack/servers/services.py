@@ -46,7 +46,7 @@ INHERITED: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *(*_EVERY_PROCESS, "PROCTOR_SCHEDULER_*", "PROCTOR_ALLOWED_BASE_URLS", _TASK_CODE),
             *(*_HUB, *_BUCKETS),
         ),
-        "results": (*_EVERY_PROCESS, "PROCTOR_RESULTS_*", _TASK_CODE),
+        "results": (*_EVERY_PROCESS, "PROCTOR_RESULTS_*", _TASK_CODE, *_BUCKETS),
         "worker": (*_EVERY_PROCESS, "PROCTOR_WORKER_*", "PROCTOR_ALLOWED_BASE_URLS", *_HUB, *_ENGINE),
     }
 )
@@ -150,14 +150,15 @@ def server_environment(service: str, options: StackOptions, wiring: Wiring) -> d
     """Variables of the user replace our defaults, but not the addresses that this stack chose."""
     defaults = {"PATH": os.defpath, "PYTHONUNBUFFERED": "1"}
     if service == "scheduler":
-        # A person may choose otherwise: name a bucket, or limit the reads of this machine's only user.
-        defaults["PROCTOR_SCHEDULER_OBJECT_STORE"] = object_store_of(options)
+        # A person may choose otherwise, as to limit the reads of this machine's only user.
         defaults["PROCTOR_SCHEDULER_SUITE_CACHE_DIR"] = str(options.state_dir.absolute() / "suites")
         defaults["PROCTOR_SCHEDULER_HUB_CACHE_DIR"] = str(options.state_dir.absolute() / "hub")
         defaults["PROCTOR_SCHEDULER_MAX_READS_PER_MINUTE"] = "0"
         if SUITES_OF_CHECKOUT.is_dir():
             defaults["PROCTOR_SCHEDULER_SUITES_DIR"] = str(SUITES_OF_CHECKOUT)
     if service in ("scheduler", "results"):
+        # A person may name a bucket.
+        defaults["PROCTOR_SCHEDULER_OBJECT_STORE"] = object_store_of(options)
         # Who brings a task here is who operates this machine.
         defaults["PROCTOR_TASK_CODE"] = "sandbox"
     keys = {pool.provider.api_key_env for pool in options.pools if pool.provider}

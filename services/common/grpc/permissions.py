@@ -39,6 +39,8 @@ METHODS: Mapping[str, Permission] = {
     "ResumeRun": _OWNER,
     "DeleteRun": _OWNER,
     "LabelRun": _OWNER,
+    "ArchiveRun": _OWNER,
+    "RestoreRun": _OWNER,
     # Schedules.
     "AddSchedule": _CHANGE,
     "ListSchedules": _READ,

@@ -161,7 +161,7 @@ CROSS JOIN LATERAL (
 SELECT o.outcome
 FROM unnest(:samples::bigint[], :rollouts::integer[]) WITH ORDINALITY AS wanted (sample, rollout, ordinal)
 CROSS JOIN LATERAL (
-    SELECT current_outcomes AS outcome
+    SELECT ROW(current_outcomes.*)::outcomes AS outcome
     FROM current_outcomes
     WHERE run_id = :run_id AND sample = wanted.sample AND rollout = wanted.rollout
     LIMIT 1
@@ -172,18 +172,19 @@ ORDER BY wanted.ordinal;
 SELECT
     o.epoch, o.task_index, o.sample, o.rollout, o.shard, o.attempt, o.status, o.failure_class,
     left(o.failure_message, 500) AS failure_message, '' AS answer_text, '' AS reasoning, o.finish_reason, '[]' AS choices,
-    left(o.prediction, 500) AS prediction, o.scores, (o.usage).*, o.total_seconds, o.queue_seconds,
-    o.first_token_seconds, o.between_tokens_seconds, '' AS body_json, o.is_reused, o.recorded_at
+    left(o.prediction, 500) AS prediction, o.scores, o.prompt_tokens, o.completion_tokens, o.cached_tokens, o.reasoning_tokens,
+    o.total_seconds, o.queue_seconds, o.first_token_seconds, o.between_tokens_seconds, '' AS body_json, o.is_reused,
+    o.recorded_at
 FROM unnest(:samples::bigint[], :rollouts::integer[]) WITH ORDINALITY AS wanted (sample, rollout, ordinal)
 CROSS JOIN LATERAL (
     SELECT
         stored.epoch, stored.task_index, stored.sample, stored.rollout, stored.shard, stored.attempt, stored.status,
-        stored.failure_class, stored.failure_message, stored.finish_reason, stored.prediction, stored.scores, stored.usage,
-        stored.total_seconds, stored.queue_seconds, stored.first_token_seconds, stored.between_tokens_seconds, stored.is_reused,
-        stored.recorded_at
+        stored.failure_class, stored.failure_message, stored.finish_reason, stored.prediction, stored.scores,
+        stored.prompt_tokens, stored.completion_tokens, stored.cached_tokens, stored.reasoning_tokens, stored.total_seconds,
+        stored.queue_seconds, stored.first_token_seconds, stored.between_tokens_seconds, stored.is_reused, stored.recorded_at
     FROM outcomes AS stored
     WHERE stored.run_id = :run_id AND stored.sample = wanted.sample AND stored.rollout = wanted.rollout
-        -- As the view current_outcomes, whose rows have no usage.
+        -- As the view current_outcomes, whose rows come whole.
         AND (stored.status <> 'failed' OR stored.epoch = (SELECT epoch FROM run_records WHERE run_id = :run_id))
     LIMIT 1
 ) AS o
@@ -341,7 +342,7 @@ SELECT
     CASE WHEN :has_docs THEN s.doc_json ELSE '' END AS doc_json
 FROM (
     SELECT
-        current_outcomes AS outcome, sample, rollout,
+        ROW(current_outcomes.*)::outcomes AS outcome, sample, rollout,
         coalesce(sum(octet_length(answer_text) + octet_length(reasoning) + octet_length(body_json)) OVER (
             ORDER BY sample, rollout ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ), 0) AS bytes_before

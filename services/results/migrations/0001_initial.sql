@@ -122,7 +122,11 @@ CREATE TABLE run_records (
     -- The rollouts of each sample, where some have fewer; 0 for those that are not asked.
     row_rollouts integer[] NOT NULL DEFAULT '{}',
     -- Of a judging run the other run of its pairs of answers.
-    against_run_id uuid
+    against_run_id uuid,
+    -- How far the outcomes of a closed run are on their way to the object store or back; null while they are here.
+    archive_phase text CHECK (archive_phase IN ('writing', 'clearing', 'archived', 'restoring', 'removing')),
+    -- When the phase began: readers that began before it may still read what the phase before has left.
+    archive_since timestamptz
 );
 -- Ratings find the judged pairs of a benchmark by the runs of it.
 CREATE INDEX judgings_of_pairs ON run_records (against_run_id) WHERE against_run_id IS NOT NULL;
@@ -332,6 +336,26 @@ CREATE TABLE shard_counts (
     shard integer NOT NULL,
     recorded integer NOT NULL,
     PRIMARY KEY (run_id, shard)
+);
+
+-- == archives ==
+
+-- The files in the object store that have the outcomes of a run, each those of a range of keys.
+CREATE TABLE archive_parts (
+    run_id uuid NOT NULL REFERENCES run_records ON DELETE CASCADE,
+    part integer NOT NULL,
+    first_sample bigint NOT NULL,
+    first_rollout integer NOT NULL,
+    last_sample bigint NOT NULL,
+    last_rollout integer NOT NULL,
+    outcomes integer NOT NULL,
+    size_bytes bigint NOT NULL,
+    -- SHA-256 of the file, and of the rows as Postgres writes them.
+    file_digest bytea NOT NULL,
+    rows_digest bytea NOT NULL,
+    -- Its rows are stored again.
+    is_restored boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (run_id, part)
 );
 
 -- == summaries ==

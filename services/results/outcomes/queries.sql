@@ -228,6 +228,7 @@ WHERE mine.run_id = :run_id
         NOT is_declared(r.project_id)
         OR r.project_id = (SELECT own.project_id FROM run_records AS own WHERE own.run_id = :run_id)
     )
+    AND r.archive_phase IS NULL
     -- A run that reported no engine may have had any.
     AND EXISTS (SELECT FROM run_environments AS reported WHERE reported.run_id = theirs.run_id)
     AND NOT EXISTS (

@@ -19,5 +19,9 @@ class RunIncomplete(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_INCOMPLETE
     """Run {run_id} still misses {missing} outcomes."""
 
 
+class RunArchived(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_ARCHIVED"):
+    """The answers of run {run_id} are archived, which this does not read; restore the run first."""
+
+
 class RunNotFrozen(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_NOT_FROZEN"):
     """Run {run_id} still takes outcomes, so its figures may change; wait for it or cancel it."""

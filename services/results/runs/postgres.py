@@ -18,7 +18,7 @@ from proctor.values.usage import ModelPrice, TokenUsage
 from services.common.errors import RowsNotGuarded
 from services.common.postgres import PostgresSession, PostgresTransaction, storable
 from services.common.sandboxes.task_code.ports import CodeFiles
-from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound, RunIncomplete
+from services.results.runs.errors import EpochNotOpen, EpochOver, RecordNotFound, RunArchived, RunIncomplete
 from services.results.runs.ports import ShardOfRun
 from services.results.runs.run_plan import (
     PlannedTask,
@@ -262,6 +262,8 @@ async def _lock(transaction: PostgresTransaction, run_id: str, epoch: int, *, is
         raise EpochOver(run_id=run_id, epoch=epoch, current=current)
     if epoch > current and not is_later_allowed:
         raise EpochNotOpen(run_id=run_id, epoch=epoch, current=current)
+    if epoch > current and row["is_archived"]:
+        raise RunArchived(run_id=run_id)
     return current
 
 

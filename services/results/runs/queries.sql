@@ -40,7 +40,7 @@ ON CONFLICT (run_id, digest) DO NOTHING;
 SELECT paths, contents FROM run_codes WHERE run_id = :run_id AND digest = :digest;
 
 -- name: lock_run_record: Return epoch and state of a run; recorders wait until the transaction ends
-SELECT epoch, is_frozen FROM run_records WHERE run_id = :run_id FOR UPDATE;
+SELECT epoch, is_frozen, archive_phase IS NOT NULL AS is_archived FROM run_records WHERE run_id = :run_id FOR UPDATE;
 
 -- name: open_epoch: Accept outcomes again, for a later epoch
 UPDATE run_records SET epoch = :epoch, is_frozen = false, state = NULL, frozen_at = NULL WHERE run_id = :run_id;

@@ -25,6 +25,7 @@ from services.results.runs.proto import plan_from_proto, progress_to_proto, scor
 from services.results.samples.proto import sample_from_proto
 from services.results.samples.store_sample_set import ReadSamples, StoreSampleSet
 from services.results.summaries.close_run import CloseRun
+from services.results.summaries.ports import ArchiveSteps
 from services.results.summaries.proto import summary_to_proto
 
 SERVICE_NAME = run_record_pb2.DESCRIPTOR.services_by_name["RunRecordService"].full_name
@@ -42,6 +43,7 @@ class GrpcRecordApi(run_record_grpc.RunRecordServiceServicer):
     reuse_answers: ReuseAnswers
     record_logged: RecordLogged
     delete_run: DeleteRunRecord
+    archives: ArchiveSteps
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
@@ -137,6 +139,18 @@ class GrpcRecordApi(run_record_grpc.RunRecordServiceServicer):
         )
         summary = None if closing.summary is None else summary_to_proto(closing.summary)
         return run_record_pb2.CloseRunResponse(summary=summary, progress=closing.share)
+
+    async def ArchiveRunRecord(
+        self, request: run_record_pb2.ArchiveRunRecordRequest, context: RpcContext
+    ) -> run_record_pb2.ArchiveRunRecordResponse:
+        is_done = await self.archives.archive(checked_id("run_id", request.run_id))
+        return run_record_pb2.ArchiveRunRecordResponse(is_done=is_done)
+
+    async def RestoreRunRecord(
+        self, request: run_record_pb2.RestoreRunRecordRequest, context: RpcContext
+    ) -> run_record_pb2.RestoreRunRecordResponse:
+        is_done = await self.archives.restore(checked_id("run_id", request.run_id))
+        return run_record_pb2.RestoreRunRecordResponse(is_done=is_done)
 
     async def DeleteRunRecord(
         self, request: run_record_pb2.DeleteRunRecordRequest, context: RpcContext

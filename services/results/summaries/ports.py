@@ -11,6 +11,18 @@ from services.results.samples.ports import SampleSetStore
 from services.results.summaries.run_summary import RunSummary
 
 
+class ArchiveSteps(Protocol):
+    """Moves outcomes of closed runs to the object store and back, some at each call."""
+
+    async def archive(self, run_id: str) -> bool:
+        """True once all of it is done."""
+        ...
+
+    async def restore(self, run_id: str) -> bool:
+        """True once all of it is done."""
+        ...
+
+
 class SummaryStore(Protocol):
     """Stores the summaries of closed epochs."""
 

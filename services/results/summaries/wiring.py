@@ -17,7 +17,7 @@ from services.results.samples.store_sample_set import ReadSamples, StoreSampleSe
 from services.results.settings import ResultsSettings
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.grpc_api import GrpcRecordApi
-from services.results.summaries.ports import Stores
+from services.results.summaries.ports import ArchiveSteps, Stores
 from services.results.summaries.show_summary import PartialSummaries, ShowSummary
 from services.results.summaries.summarize_run import SummarizeRun
 
@@ -35,7 +35,11 @@ def make_close_run(
 
 
 def make_record_api(
-    session: PostgresSession, stores: Stores, close_run: CloseRun, delete_run: DeleteRunRecord
+    session: PostgresSession,
+    stores: Stores,
+    close_run: CloseRun,
+    delete_run: DeleteRunRecord,
+    archives: ArchiveSteps,
 ) -> GrpcRecordApi:
     """The API that the scheduler calls."""
     records, outcomes = stores.records, stores.outcomes
@@ -52,6 +56,7 @@ def make_record_api(
         ),
         record_logged=RecordLogged(records=records, outcomes=outcomes),
         delete_run=delete_run,
+        archives=archives,
     )
 
 

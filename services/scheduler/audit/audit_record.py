@@ -26,6 +26,8 @@ class Action(StrEnum):
     ADD = "add"
     SIGN_OUT = "sign out"
     LABEL = "label"
+    ARCHIVE = "archive"
+    RESTORE = "restore"
     REMOVE = "remove"
     SAVE = "save"
     # Of what was accepted before.

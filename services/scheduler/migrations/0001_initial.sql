@@ -385,10 +385,14 @@ CREATE TABLE runs (
     note text NOT NULL DEFAULT '',
     -- Searched for a part of it: to lower each name at each search would take most of its time.
     lower_name text NOT NULL GENERATED ALWAYS AS (lower(name)) STORED,
+    -- Where the answers of a closed run are; null while they are in Postgres.
+    archive_state text CHECK (archive_state IN ('archiving', 'archived', 'restoring')),
     FOREIGN KEY (benchmark, suite_version) REFERENCES user_suite_versions (suite, version)
 );
 
 CREATE INDEX runs_newest ON runs (created_at DESC, run_id DESC);
+-- Runs whose answers the leader has to move.
+CREATE INDEX runs_moving ON runs (run_id) WHERE archive_state IN ('archiving', 'restoring');
 CREATE INDEX runs_newest_of_state ON runs (state, created_at DESC, run_id DESC);
 CREATE INDEX runs_newest_of_benchmark ON runs (benchmark, created_at DESC, run_id DESC);
 CREATE INDEX runs_newest_of_model ON runs (model, created_at DESC, run_id DESC);
@@ -425,7 +429,7 @@ CREATE VIEW run_rows WITH (security_invoker) AS
 SELECT run_id, username, project_id, benchmark, suite_version, dataset_id, dataset_name, model, pool, priority, ordered,
        scoring_method, state, epoch, phase, planned_epoch, is_closed, total, reused_answers, created_at, queued_at,
        started_at, admitted_at, ran_seconds, earlier_seconds, finished_at, deadline, expires_at, error_reason, error_message,
-       environment, price, final_counts, is_closing, decision, name, lower_name, tags, note
+       environment, price, final_counts, is_closing, decision, name, lower_name, tags, note, archive_state
 FROM runs;
 
 -- Tasks of a run as planned.

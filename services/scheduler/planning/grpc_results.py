@@ -275,6 +275,14 @@ class GrpcRunRecord:
         request = run_record_pb2.DeleteRunRecordRequest(run_id=run_id)
         await _answer(self._record.DeleteRunRecord(request, timeout=_CALL_SECONDS))
 
+    async def archive_run(self, run_id: RunId) -> bool:
+        request = run_record_pb2.ArchiveRunRecordRequest(run_id=run_id)
+        return (await _answer(self._record.ArchiveRunRecord(request, timeout=_CALL_SECONDS))).is_done
+
+    async def restore_run(self, run_id: RunId) -> bool:
+        request = run_record_pb2.RestoreRunRecordRequest(run_id=run_id)
+        return (await _answer(self._record.RestoreRunRecord(request, timeout=_CALL_SECONDS))).is_done
+
     async def failure_example(self, run_id: RunId, failure_class: str) -> str:
         """One page after the other: a page of a filtered list may be empty and not the last."""
         request = results_pb2.ListOutcomesRequest(

@@ -21,6 +21,7 @@ from services.common.errors import RunNotFound
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import MAX_PAGE_SIZE, checked_page_size, checked_request_id
+from services.scheduler.runs.archives import archive_runs
 from services.scheduler.runs.lifecycle import change_state, label_run, submit_run
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission
@@ -68,6 +69,7 @@ class GrpcApi(scheduler_grpc.SchedulerServiceServicer):
     submit: submit_run.SubmitRun
     change: change_state.ChangeState
     delete: change_state.DeleteRun
+    archives: archive_runs.ArchiveRuns
     label: label_run.LabelRun
     reads: RunReads
     suites: SuiteCatalogue
@@ -180,6 +182,20 @@ class GrpcApi(scheduler_grpc.SchedulerServiceServicer):
     ) -> scheduler_pb2.DeleteRunResponse:
         await self.delete.delete(_run_id(request.run_id), caller_of(context.invocation_metadata()))
         return scheduler_pb2.DeleteRunResponse()
+
+    async def ArchiveRun(
+        self, request: scheduler_pb2.ArchiveRunRequest, context: RpcContext
+    ) -> scheduler_pb2.ArchiveRunResponse:
+        run_id = _run_id(request.run_id)
+        await self.archives.archive(run_id, caller_of(context.invocation_metadata()))
+        return scheduler_pb2.ArchiveRunResponse(run=snapshot_to_proto(await self.reads.show_run.show(run_id)))
+
+    async def RestoreRun(
+        self, request: scheduler_pb2.RestoreRunRequest, context: RpcContext
+    ) -> scheduler_pb2.RestoreRunResponse:
+        run_id = _run_id(request.run_id)
+        await self.archives.restore(run_id, caller_of(context.invocation_metadata()))
+        return scheduler_pb2.RestoreRunResponse(run=snapshot_to_proto(await self.reads.show_run.show(run_id)))
 
     async def LabelRun(
         self, request: scheduler_pb2.LabelRunRequest, context: RpcContext

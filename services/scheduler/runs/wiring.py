@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from proctor.values.providers.base_urls import BaseUrl
+from proctor.values.providers.pools_file import PoolsFile
+from services.common.clock import Clock
 from services.common.grpc.server import Registration
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket
@@ -20,12 +22,14 @@ from services.scheduler.rate_limits.wiring import RateLimitParts
 from services.scheduler.runs.admission.forecast_queue import ForecastQueue
 from services.scheduler.runs.admission.postgres import PostgresQueue, PostgresSlots
 from services.scheduler.runs.admission.report_queue import ReportQueue
+from services.scheduler.runs.archives.archive_runs import ArchiveRuns
+from services.scheduler.runs.archives.postgres import PostgresRunArchives
 from services.scheduler.runs.grpc_api import SERVICE_NAME, GrpcApi, RunReads
 from services.scheduler.runs.grpc_queue_api import QUEUE_SERVICE_NAMES, GrpcQueueApi
 from services.scheduler.runs.lifecycle.change_state import ChangeState, DeleteRun
 from services.scheduler.runs.lifecycle.label_run import LabelRun
 from services.scheduler.runs.lifecycle.nats import NatsRunControls
-from services.scheduler.runs.lifecycle.ports import ArtifactDeletion, RecordDeletion
+from services.scheduler.runs.lifecycle.ports import ArtifactDeletion, RecordArchive, RecordDeletion
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.submit_run import SubmitRun
 from services.scheduler.runs.reads.count_runs import CountRuns
@@ -40,7 +44,7 @@ from services.scheduler.uploads.wiring import UploadParts
 from services.scheduler.workers.wiring import WorkerParts
 
 
-class RecordOfRuns(RecordDeletion, RecordedCounts, Protocol):
+class RecordOfRuns(RecordArchive, RecordDeletion, RecordedCounts, Protocol):
     """Records of runs in results."""
 
 
@@ -53,6 +57,7 @@ class RunParts:
     submit: SubmitRun
     change: ChangeState
     delete: DeleteRun
+    archives: ArchiveRuns
     reads: RunReads
     report_queue: ReportQueue
     apis: Mapping[str, Registration]
@@ -76,25 +81,20 @@ def make_runs(
     """`record` and `artifacts` hold what a run has outside of the scheduler's schema."""
     session, clock, pools = connections.postgres, connections.clock, workers.pools
     store, controls = PostgresRuns(session=session, limits=limits), _make_controls(connections, rate_limits)
-    submit = SubmitRun(
-        runs=store,
-        suites=suites.catalogue,
-        datasets=uploads.datasets,
-        judge_prompts=YamlJudgePrompts(),
-        pools=pools.pools,
-        controls=controls,
-        clock=clock,
-        pricing=ResolvePrice(prices=prices, pools=pools.pools),
-        aliases=pools.aliases,
-        allowed_base_urls=allowed_base_urls,
-        executes_code=suites.executes_code,
+    submit = _make_submit(
+        store, controls, suites, uploads, clock=clock, pools=pools, prices=prices, base_urls=allowed_base_urls
     )
     change, label = ChangeState(runs=store, controls=controls, clock=clock), LabelRun(runs=store, clock=clock)
     reads = _make_reads(
         connections, store, limits, record, progress=progress, workers=workers, streams=streams
     )
     delete = DeleteRun(runs=store, record=record, artifacts=artifacts, clock=clock)
-    api = _make_api(submit, change, delete, label, reads=reads, suites=suites, workers=workers)
+    archives = ArchiveRuns(
+        runs=store, archives=PostgresRunArchives(session=session), record=record, clock=clock
+    )
+    api = _make_api(
+        submit, change, delete, label, archives=archives, reads=reads, suites=suites, workers=workers
+    )
     queue_api = _make_queue_api(connections, reads, limits, rate_limits=rate_limits, streams=streams)
     return RunParts(
         store=store,
@@ -104,9 +104,36 @@ def make_runs(
         submit=submit,
         change=change,
         delete=delete,
+        archives=archives,
         reads=reads,
         report_queue=ReportQueue(depths=PostgresQueue(session=session), limits=limits, clock=clock),
         apis={SERVICE_NAME: api.register, **dict.fromkeys(QUEUE_SERVICE_NAMES, queue_api.register)},
+    )
+
+
+def _make_submit(
+    store: PostgresRuns,
+    controls: NatsRunControls,
+    suites: SuiteParts,
+    uploads: UploadParts,
+    *,
+    clock: Clock,
+    pools: PoolsFile,
+    prices: YamlPrices,
+    base_urls: Sequence[BaseUrl],
+) -> SubmitRun:
+    return SubmitRun(
+        runs=store,
+        suites=suites.catalogue,
+        datasets=uploads.datasets,
+        judge_prompts=YamlJudgePrompts(),
+        pools=pools.pools,
+        controls=controls,
+        clock=clock,
+        pricing=ResolvePrice(prices=prices, pools=pools.pools),
+        aliases=pools.aliases,
+        allowed_base_urls=base_urls,
+        executes_code=suites.executes_code,
     )
 
 
@@ -125,6 +152,7 @@ def _make_api(
     delete: DeleteRun,
     label: LabelRun,
     *,
+    archives: ArchiveRuns,
     reads: RunReads,
     suites: SuiteParts,
     workers: WorkerParts,
@@ -133,6 +161,7 @@ def _make_api(
         submit=submit,
         change=change,
         delete=delete,
+        archives=archives,
         label=label,
         reads=reads,
         suites=suites.shown,

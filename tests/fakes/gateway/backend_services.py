@@ -227,6 +227,26 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
         self.put(run)
         return scheduler_pb2.LabelRunResponse(run=run)
 
+    async def ArchiveRun(
+        self, request: scheduler_pb2.ArchiveRunRequest, context: Any
+    ) -> scheduler_pb2.ArchiveRunResponse:
+        self._note(context)
+        run = self._run(request.run_id)
+        _check_state(run, FINAL, "RUN_NOT_CLOSED")
+        run.archive_state = run_pb2.ARCHIVE_STATE_ARCHIVING
+        self.put(run)
+        return scheduler_pb2.ArchiveRunResponse(run=run)
+
+    async def RestoreRun(
+        self, request: scheduler_pb2.RestoreRunRequest, context: Any
+    ) -> scheduler_pb2.RestoreRunResponse:
+        self._note(context)
+        run = self._run(request.run_id)
+        if run.archive_state:
+            run.archive_state = run_pb2.ARCHIVE_STATE_RESTORING
+        self.put(run)
+        return scheduler_pb2.RestoreRunResponse(run=run)
+
     async def DeleteRun(
         self, request: scheduler_pb2.DeleteRunRequest, context: Any
     ) -> scheduler_pb2.DeleteRunResponse:

@@ -1,4 +1,4 @@
-"""Runs over data sets: start, list, show, label, read, cancel, pause, resume, retry, close again, delete."""
+"""Runs over data sets: start, list, show, label, read, cancel, pause, resume, retry, archive, delete."""
 
 from typing import Annotated, Literal
 
@@ -36,6 +36,7 @@ from services.gateway.api.exports import (
 )
 from services.gateway.api.runs.job import reclosed_predicate
 from services.gateway.api.runs.labels import LabelsPatch, LabelsShown
+from services.gateway.api.runs.routes import ARCHIVING, RESTORING
 from services.gateway.auth.identity import Now, User
 from services.gateway.auth.request_ids import RequestId
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
@@ -162,6 +163,22 @@ async def resume(scheduler: SchedulerCalls, run: DatasetRun) -> DatasetRunMessag
 async def retry(scheduler: SchedulerCalls, run: DatasetRun) -> DatasetRunMessage:
     await scheduler.runs.RetryRun(scheduler_pb2.RetryRunRequest(run_id=run.run_id))
     return _message(run, "is queued to retry what is missing")
+
+
+@router.post(
+    "/{benchmark_id}/archive",
+    responses=_CHANGE,
+    summary="Move the answers of a closed run to the object store, where they can be read",
+)
+async def archive(scheduler: SchedulerCalls, run: DatasetRun) -> DatasetRunMessage:
+    await scheduler.runs.ArchiveRun(scheduler_pb2.ArchiveRunRequest(run_id=run.run_id))
+    return _message(run, ARCHIVING)
+
+
+@router.post("/{benchmark_id}/restore", responses=_CHANGE, summary="Move the answers of an archived run back")
+async def restore(scheduler: SchedulerCalls, run: DatasetRun) -> DatasetRunMessage:
+    await scheduler.runs.RestoreRun(scheduler_pb2.RestoreRunRequest(run_id=run.run_id))
+    return _message(run, RESTORING)
 
 
 @router.post(

@@ -62,6 +62,7 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
         completed_at=moment(run.finished_at),
         error=error_sentence(run) or "",
         imported_from=run.order.imported_from,
+        archive_state=archive_state(run),
         stopped_early=decision_shown(run),
         wait=job_wait(run),
         changes=changes_of(run),
@@ -90,7 +91,13 @@ def job_listed(run: run_pb2.Run) -> JobListed:
         completed_at=moment(run.finished_at),
         imported_from=run.order.imported_from,
         project_name=project_name(run.order.project_id) or None,
+        archive_state=archive_state(run),
     )
+
+
+def archive_state(run: run_pb2.Run) -> str:
+    """A word for where its answers are; "" while they are in Postgres."""
+    return word_of(run_pb2.ArchiveState, run.archive_state) if run.archive_state else ""
 
 
 def job_progress(progress: run_pb2.RunProgress) -> JobProgress:

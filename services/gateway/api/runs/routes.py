@@ -1,4 +1,4 @@
-"""The benchmark API: start, show, cancel, pause, resume, retry, close again and list jobs."""
+"""The benchmark API: start, show, cancel, pause, resume, retry, archive, close again and list jobs."""
 
 from typing import Annotated
 
@@ -34,6 +34,9 @@ _DURATIONS = (
 
 router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
 _CHANGE = problems(404, 409, 422, 503)
+# Predicates of a run whose answers move.
+ARCHIVING = "is being archived; its answers can be read meanwhile, and afterwards"
+RESTORING = "is being restored; its answers can be read meanwhile"
 
 
 def duration_text(seconds: float | None) -> str:
@@ -105,6 +108,22 @@ async def pause(scheduler: SchedulerCalls, job_id: JobId) -> Done:
 async def resume(scheduler: SchedulerCalls, job_id: JobId) -> Done:
     run = (await scheduler.runs.ResumeRun(scheduler_pb2.ResumeRunRequest(run_id=job_id))).run
     return Done(message=f"Job {job_id} is queued to resume{_note(run)}")
+
+
+@router.post(
+    "/archive/{job_id}",
+    responses=_CHANGE,
+    summary="Move the answers of a closed job to the object store, where they can be read",
+)
+async def archive(scheduler: SchedulerCalls, job_id: JobId) -> Done:
+    await scheduler.runs.ArchiveRun(scheduler_pb2.ArchiveRunRequest(run_id=job_id))
+    return Done(message=f"Job {job_id} {ARCHIVING}")
+
+
+@router.post("/restore/{job_id}", responses=_CHANGE, summary="Move the answers of an archived job back")
+async def restore(scheduler: SchedulerCalls, job_id: JobId) -> Done:
+    await scheduler.runs.RestoreRun(scheduler_pb2.RestoreRunRequest(run_id=job_id))
+    return Done(message=f"Job {job_id} {RESTORING}")
 
 
 @router.post(

@@ -165,6 +165,9 @@ class JobResults(LabelsShown):
     imported_from: str = Field(
         default="", description="Tool whose log it was imported from; absent for one that was ordered"
     )
+    archive_state: str = Field(
+        default="", description="archiving, archived or restoring; absent while its answers are in Postgres"
+    )
     stopped_early: DecisionShown | None = Field(
         default=None, description="Its comparison with another job was decided; absent unless that stopped it"
     )
@@ -187,6 +190,9 @@ class JobListed(LabelsListed):
     completed_at: datetime | None
     imported_from: str = Field(
         default="", description="Tool whose log it was imported from; absent for one that was ordered"
+    )
+    archive_state: str = Field(
+        default="", description="archiving, archived or restoring; absent while its answers are in Postgres"
     )
     wait: JobWait | None = Field(default=None, description="Why it waits; absent unless it does")
     project_name: str | None = Field(default=None, description="Absent unless its project is declared")

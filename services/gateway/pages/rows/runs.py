@@ -8,6 +8,7 @@ from typing import TypeVar
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.gateway.api.queue import QueuedJob, queued_job
+from services.gateway.api.runs.job import archive_state
 from services.gateway.backends.calls import Scheduler
 from services.gateway.pages.addresses import address
 
@@ -25,6 +26,7 @@ class RunRow(QueuedJob):
     tokens_per_second: float | None
     error: str
     finished_at: datetime | None
+    archive_state: str = ""
 
     @property
     def benchmark(self) -> str:
@@ -85,4 +87,6 @@ def run_row(run: run_pb2.Run) -> RunRow:
 
 def run_shown(row: type[R], run: run_pb2.Run, **given: object) -> R:
     """`given` are the fields that only this row has, and its error."""
-    return queued_job(row, run, rollouts=max(1, run.order.rollouts), **given)
+    return queued_job(
+        row, run, rollouts=max(1, run.order.rollouts), archive_state=archive_state(run), **given
+    )

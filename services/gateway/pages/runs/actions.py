@@ -44,6 +44,14 @@ async def _delete(backends: Backends, run_id: str) -> None:
     await backends.scheduler.runs.DeleteRun(scheduler_pb2.DeleteRunRequest(run_id=run_id))
 
 
+async def _archive(backends: Backends, run_id: str) -> None:
+    await backends.scheduler.runs.ArchiveRun(scheduler_pb2.ArchiveRunRequest(run_id=run_id))
+
+
+async def _restore(backends: Backends, run_id: str) -> None:
+    await backends.scheduler.runs.RestoreRun(scheduler_pb2.RestoreRunRequest(run_id=run_id))
+
+
 async def _reclose(backends: Backends, run_id: str) -> None:
     await backends.results.outcomes.RecloseRun(results_pb2.RecloseRunRequest(run_id=run_id))
 
@@ -53,6 +61,13 @@ _ACTIONS = {
     "resume": RunAction(_resume, "The run is queued again and continues where it stopped.", "pause", "Pause"),
     "cancel": RunAction(_cancel, "The run is cancelled. Its answers are kept.", "retry", "Retry"),
     "retry": RunAction(_retry, "The run is queued to process what is missing or failed."),
+    "archive": RunAction(
+        _archive,
+        "The answers of the run move to the object store. They can be read meanwhile, and afterwards.",
+        "restore",
+        "Restore",
+    ),
+    "restore": RunAction(_restore, "The answers of the run move back. They can be read meanwhile."),
     "reclose": RunAction(
         _reclose, "The run is closed again. Its figures appear here once they are computed."
     ),
@@ -100,6 +115,16 @@ async def retry(page: PageOf, backends: BackendCalls, job_id: JobId) -> Response
 @router.post("/{job_id}/delete")
 async def delete(page: PageOf, backends: BackendCalls, job_id: JobId) -> Response:
     return await _act(page, backends, job_id, "delete")
+
+
+@router.post("/{job_id}/archive")
+async def archive(page: PageOf, backends: BackendCalls, job_id: JobId) -> Response:
+    return await _act(page, backends, job_id, "archive")
+
+
+@router.post("/{job_id}/restore")
+async def restore(page: PageOf, backends: BackendCalls, job_id: JobId) -> Response:
+    return await _act(page, backends, job_id, "restore")
 
 
 @router.post("/{job_id}/reclose")

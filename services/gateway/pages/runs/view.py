@@ -65,7 +65,13 @@ class LiveView(RunRow):
 
     @property
     def actions(self) -> Sequence[str]:
-        return _ACTIONS.get(self.status, ())
+        actions = _ACTIONS.get(self.status, ())
+        if not self.is_final:
+            return actions
+        if not self.archive_state:
+            return (*actions[:-1], "archive", actions[-1])
+        # Its answers have to be back before it is retried.
+        return ("delete",) if self.archive_state == "restoring" else ("restore", "delete")
 
     @property
     def failed(self) -> int:

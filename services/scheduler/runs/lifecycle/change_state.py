@@ -16,6 +16,7 @@ from services.scheduler.runs.lifecycle.cost_limit import cost_of, spent
 from services.scheduler.runs.lifecycle.errors import (
     CostLimitStays,
     RunAlreadyFinished,
+    RunArchived,
     RunNotPausable,
     RunNotPaused,
     RunNotRetryable,
@@ -70,6 +71,8 @@ class ChangeState:
         if pending is not None:
             return await self._announced(pending)
         run = await self.runs.get(run_id)
+        if run.archive_state is not None:
+            raise RunArchived(run_id=run_id)
         # A pending run of a later epoch was retried by an earlier call, so this one succeeds too.
         if run.epoch == 1 or run.state not in (RunState.PENDING, RunState.RUNNING):
             raise RunNotRetryable(run_id=run_id, state=run.state)

@@ -47,5 +47,13 @@ class BatchFilesUnwritten(DomainError, kind=ErrorKind.CONFLICT, reason="BATCH_FI
     """Run {run_id} cannot be deleted yet. Wait until the files of its batch {batch_id} are written."""
 
 
+class RunArchived(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_ARCHIVED"):
+    """The answers of run {run_id} are archived, so it cannot be retried; restore the run first."""
+
+
+class RunNotArchivable(DomainError, kind=ErrorKind.CONFLICT, reason="RUN_NOT_CLOSED"):
+    """Run {run_id} is {state}; only closed runs are archived, once batches and judges have the answers."""
+
+
 class CostLimitStays(DomainError, kind=ErrorKind.CONFLICT, reason="COST_LIMIT_REACHED"):
     """Run {run_id} cannot go on: {spent}. Order it again with a higher max_cost."""

@@ -123,6 +123,16 @@ class RecordDeletion(Protocol):
         ...
 
 
+class RecordArchive(Protocol):
+    async def archive_run(self, run_id: RunId) -> bool:
+        """Makes results move some answers of the run to the object store; True once all are there."""
+        ...
+
+    async def restore_run(self, run_id: RunId) -> bool:
+        """Makes results move some answers of the run back; True once none is in the object store."""
+        ...
+
+
 class ArtifactDeletion(Protocol):
     async def delete(self, run_id: RunId) -> None:
         """Deletes what workers stored of the rollouts of a deleted run. What fails is collected later."""

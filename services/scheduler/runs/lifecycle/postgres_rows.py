@@ -11,7 +11,7 @@ from proctor.values.comparison import Decision
 from proctor.values.names.run_labels import RunLabels
 from proctor.values.plain import from_plain, to_plain
 from proctor.values.priority import Priority
-from proctor.values.run import RunCounts, RunId, RunState
+from proctor.values.run import ArchiveState, RunCounts, RunId, RunState
 from proctor.values.scoring import OutputType, ScoringMethod
 from proctor.values.usage import ModelPrice
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunError
@@ -70,6 +70,7 @@ def run_from_row(row: asyncpg.Record) -> Run:
         is_closing=row["is_closing"],
         decision=from_json(Decision, row["decision"]),
         labels=labels_from_row(row),
+        archive_state=ArchiveState(row["archive_state"]) if row["archive_state"] else None,
     )
 
 

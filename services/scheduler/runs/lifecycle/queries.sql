@@ -70,6 +70,7 @@ SET state = 'pending', epoch = epoch + (state <> 'pending')::integer, queued_at 
     error_reason = NULL, error_message = NULL, final_counts = NULL, decision = NULL,
     expires_at = :queued_at + make_interval(secs => (ordered ->> 'completion_window_seconds')::double precision)
 WHERE run_id = :run_id
+    AND archive_state IS NULL
     AND ((state = ANY (:states) AND is_closed) OR (state = 'pending' AND queued_at = :queued_at))
 RETURNING run_id;
 

@@ -8,7 +8,7 @@ from proctor.values.comparison import Decision
 from proctor.values.names.run_labels import RunLabels
 from proctor.values.names.suite_name import versioned_name
 from proctor.values.priority import Priority
-from proctor.values.run import FINAL_STATES, RunCounts, RunId, RunState
+from proctor.values.run import FINAL_STATES, ArchiveState, RunCounts, RunId, RunState
 from proctor.values.scoring import OutputType, ScoringMethod
 from proctor.values.usage import ModelPrice
 from services.scheduler.runs.orders.run_order import RunOrder
@@ -91,6 +91,7 @@ class Run:
     earlier_seconds: float = 0.0
     labels: RunLabels = field(default_factory=RunLabels)
     decision: Decision | None = None
+    archive_state: ArchiveState | None = None
 
     @property
     def needs_no_worker(self) -> bool:

@@ -56,7 +56,7 @@ SECRETS = {
     [
         ("gateway", {"PROCTOR_GATEWAY_API_KEYS"}),
         ("scheduler", {"HF_TOKEN", "AWS_SECRET_ACCESS_KEY"}),
-        ("results", set()),
+        ("results", {"AWS_SECRET_ACCESS_KEY"}),
     ],
 )
 def test_a_service_inherits_only_the_secrets_that_it_needs(service: str, seen: set[str]) -> None:

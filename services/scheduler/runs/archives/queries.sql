@@ -1,0 +1,20 @@
+-- name: archive_run: Let the leader archive the answers of a closed run that no file or judge waits for
+UPDATE runs
+SET archive_state = 'archiving'
+WHERE run_id = :run_id AND is_closed AND archive_state IS NULL AND NOT has_unwritten_files AND NOT has_judges_to_order
+RETURNING project_id;
+
+-- name: restore_run: Let the leader restore the answers of an archived run
+UPDATE runs
+SET archive_state = 'restoring'
+WHERE run_id = :run_id AND archive_state IN ('archiving', 'archived')
+RETURNING project_id;
+
+-- name: list_moving_runs: Return runs whose answers the leader has to move
+SELECT run_id, archive_state FROM runs WHERE archive_state IN ('archiving', 'restoring') ORDER BY run_id LIMIT :limit;
+
+-- name: set_archived: Record that the answers of a run are archived
+UPDATE runs SET archive_state = 'archived' WHERE run_id = :run_id AND archive_state = 'archiving' RETURNING run_id;
+
+-- name: set_restored: Record that the answers of a run are in Postgres again
+UPDATE runs SET archive_state = NULL WHERE run_id = :run_id AND archive_state = :before RETURNING run_id;
