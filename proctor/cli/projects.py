@@ -68,6 +68,10 @@ async def update_project(
     max_cost_per_month: Annotated[
         float | None, typer.Option(min=0, help="What its runs may cost in a month; 0 for no limit.")
     ] = None,
+    archive_after_days: Annotated[
+        int | None,
+        typer.Option(min=0, help="Days after which answers are archived; 0: as the installation does."),
+    ] = None,
     shared: Annotated[
         bool | None, typer.Option("--shared/--not-shared", help="Whether every user may read it.")
     ] = None,
@@ -77,6 +81,7 @@ async def update_project(
         "max_open_runs": max_open_runs,
         "max_cost": max_cost,
         "max_cost_per_month": max_cost_per_month,
+        "archive_after_days": archive_after_days,
     }
     request = project_service_pb2.UpdateProjectRequest(
         project_id=project,
@@ -182,6 +187,8 @@ def _limits(project: project_pb2.Project, use: project_pb2.ProjectUse) -> Iterat
     a_month = f" of at most {project.max_cost_per_month:g}" if project.HasField("max_cost_per_month") else ""
     if in_all or a_month or use.cost:
         yield f"Cost: {use.cost:.6g}{in_all}, this month {use.cost_this_month:.6g}{a_month}"
+    if project.HasField("archive_after_days"):
+        yield f"Answers are archived after {project.archive_after_days} days"
     if use.reserved:
         yield f"Set aside for open runs: {use.reserved:.6g}"
 

@@ -204,6 +204,7 @@ class UpdateProjectRequest(_message.Message):
     MAX_COST_PER_MONTH_FIELD_NUMBER: _builtins.int
     IS_SHARED_FIELD_NUMBER: _builtins.int
     RESET_FIELD_NUMBER: _builtins.int
+    ARCHIVE_AFTER_DAYS_FIELD_NUMBER: _builtins.int
     project_id: _builtins.int
     """Its number."""
     name: _builtins.str
@@ -218,9 +219,11 @@ class UpdateProjectRequest(_message.Message):
     """Above 0."""
     is_shared: _builtins.bool
     """Whether every user may read what is in it."""
+    archive_after_days: _builtins.int
+    """1 to 36,500."""
     @_builtins.property
     def reset(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names of limits to take away: max_open_runs, max_cost, max_cost_per_month."""
+        """Names of limits to take away: max_open_runs, max_cost, max_cost_per_month, archive_after_days."""
 
     def __init__(
         self,
@@ -233,11 +236,14 @@ class UpdateProjectRequest(_message.Message):
         max_cost_per_month: _builtins.float | None = ...,
         is_shared: _builtins.bool | None = ...,
         reset: _abc.Iterable[_builtins.str] | None = ...,
+        archive_after_days: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_is_shared", b"_is_shared", "_max_cost", b"_max_cost", "_max_cost_per_month", b"_max_cost_per_month", "_max_open_runs", b"_max_open_runs", "_name", b"_name", "_note", b"_note", "is_shared", b"is_shared", "max_cost", b"max_cost", "max_cost_per_month", b"max_cost_per_month", "max_open_runs", b"max_open_runs", "name", b"name", "note", b"note"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_archive_after_days", b"_archive_after_days", "_is_shared", b"_is_shared", "_max_cost", b"_max_cost", "_max_cost_per_month", b"_max_cost_per_month", "_max_open_runs", b"_max_open_runs", "_name", b"_name", "_note", b"_note", "archive_after_days", b"archive_after_days", "is_shared", b"is_shared", "max_cost", b"max_cost", "max_cost_per_month", b"max_cost_per_month", "max_open_runs", b"max_open_runs", "name", b"name", "note", b"note"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_is_shared", b"_is_shared", "_max_cost", b"_max_cost", "_max_cost_per_month", b"_max_cost_per_month", "_max_open_runs", b"_max_open_runs", "_name", b"_name", "_note", b"_note", "is_shared", b"is_shared", "max_cost", b"max_cost", "max_cost_per_month", b"max_cost_per_month", "max_open_runs", b"max_open_runs", "name", b"name", "note", b"note", "project_id", b"project_id", "reset", b"reset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_archive_after_days", b"_archive_after_days", "_is_shared", b"_is_shared", "_max_cost", b"_max_cost", "_max_cost_per_month", b"_max_cost_per_month", "_max_open_runs", b"_max_open_runs", "_name", b"_name", "_note", b"_note", "archive_after_days", b"archive_after_days", "is_shared", b"is_shared", "max_cost", b"max_cost", "max_cost_per_month", b"max_cost_per_month", "max_open_runs", b"max_open_runs", "name", b"name", "note", b"note", "project_id", b"project_id", "reset", b"reset"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__archive_after_days: _TypeAlias = _typing.Literal["archive_after_days"]  # noqa: Y015
+    _WhichOneofArgType__archive_after_days: _TypeAlias = _typing.Literal["_archive_after_days", b"_archive_after_days"]  # noqa: Y015
     _WhichOneofReturnType__is_shared: _TypeAlias = _typing.Literal["is_shared"]  # noqa: Y015
     _WhichOneofArgType__is_shared: _TypeAlias = _typing.Literal["_is_shared", b"_is_shared"]  # noqa: Y015
     _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
@@ -250,6 +256,8 @@ class UpdateProjectRequest(_message.Message):
     _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015
     _WhichOneofReturnType__note: _TypeAlias = _typing.Literal["note"]  # noqa: Y015
     _WhichOneofArgType__note: _TypeAlias = _typing.Literal["_note", b"_note"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__archive_after_days) -> _WhichOneofReturnType__archive_after_days | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__is_shared) -> _WhichOneofReturnType__is_shared | None: ...
     @_typing.overload

@@ -291,6 +291,7 @@ CREATE TABLE projects (
     max_cost double precision,
     max_cost_per_month double precision,
     version bigint NOT NULL,
+    archive_after_days integer,
     CONSTRAINT projects_name_key UNIQUE (name),
     CONSTRAINT projects_pkey PRIMARY KEY (project_id),
     CONSTRAINT projects_request_id_key UNIQUE (request_id),
@@ -457,6 +458,7 @@ CREATE INDEX runs_pending ON runs USING btree (priority, queued_at, run_id) WHER
 CREATE INDEX runs_pending_of_user ON runs USING btree (username) WHERE (state = 'pending'::text);
 CREATE INDEX runs_running ON runs USING btree (run_id) WHERE (state = 'running'::text);
 CREATE INDEX runs_running_of_user ON runs USING btree (username) WHERE (state = 'running'::text);
+CREATE INDEX runs_to_archive ON runs USING btree (finished_at) WHERE (is_closed AND (archive_state IS NULL));
 CREATE INDEX runs_to_judge ON runs USING btree (finished_at) WHERE (has_judges_to_order AND (state = 'completed'::text) AND is_closed);
 CREATE INDEX runs_unclosed ON runs USING btree (run_id) WHERE ((state = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text])) AND (NOT is_closed));
 CREATE INDEX runs_using_dataset ON runs USING btree (dataset_id) WHERE ((dataset_id IS NOT NULL) AND (state = ANY (ARRAY['pending'::text, 'running'::text, 'paused'::text])));
@@ -780,6 +782,7 @@ CREATE VIEW project_rows WITH (security_invoker='true') AS
     max_open_runs,
     max_cost,
     max_cost_per_month,
+    archive_after_days,
     request_id,
     (EXISTS ( SELECT
            FROM project_members

@@ -90,6 +90,10 @@ class SchedulerSettings(SchemaServiceSettings):
     max_audit_records: int = Field(default=1_000_000, ge=1)
     """Maximum number of records of each outcome; the oldest are deleted first. Refusals: at most 100,000."""
 
+    archive_after_days: int = Field(default=0, ge=0, le=36_500)
+    """Days after which the leader archives the answers of a closed run; 0 means never. Projects may set
+    their own."""
+
     notice_networks: str = ""
     """Networks beside the public ones in which webhooks may be, separated by commas: "10.0.0.0/8"."""
     public_url: str = ""

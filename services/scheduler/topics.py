@@ -27,6 +27,7 @@ from services.scheduler.rate_limits.wiring import RateLimitParts, make_rate_limi
 from services.scheduler.rollouts.artifacts.postgres import STORAGE_QUERIES
 from services.scheduler.rollouts.budgets.postgres import PostgresRolloutUse
 from services.scheduler.rollouts.wiring import RolloutParts, make_artifact_deletion, make_rollouts
+from services.scheduler.runs.archives.archive_old_runs import ArchiveOldRuns
 from services.scheduler.runs.lifecycle.postgres import refuse_used_by_run
 from services.scheduler.runs.lifecycle.postgres_projects import PostgresProjectUses
 from services.scheduler.runs.wiring import RunParts, make_runs
@@ -106,6 +107,11 @@ class Topics:
 
     def leader_loops(self, token: FencingToken) -> Mapping[str, Coroutine[None, None, None]]:
         """Loops of the leader, for one term."""
+        archive_old = ArchiveOldRuns(
+            archives=self.runs.archives.archives,
+            clock=self.clock,
+            archive_after_days=self.settings.archive_after_days,
+        )
         return {
             **self.dispatch.leader_loops(token),
             **self.scaling.leader_loops(token),
@@ -116,6 +122,7 @@ class Topics:
             **self.rollouts.leader_loops(),
             "delete rests of deleted runs": self.runs.delete.lead(),
             "move answers of archived runs": self.runs.archives.lead(),
+            "archive old runs": archive_old.lead(),
             "delete old audit records": self.audit.cleanup.lead(),
             "delete old keys": self.keys.cleanup.lead(),
             "fire schedules": self.schedules.submit_due.lead(token),

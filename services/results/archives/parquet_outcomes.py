@@ -78,7 +78,7 @@ def write_parquet(run_id: str, rows: Sequence[StoredRow]) -> bytes:
 def read_parquet(content: bytes, run_id: str, selection: Selection) -> Iterator[tuple[OutcomeRow, int]]:
     """Rows of the table that are selected, in order, each with the bytes of its texts.
 
-    The limits of the selection are the caller's.
+    The limits of the selection are the caller's, who stops: the rest is not read.
     """
     file = pq.ParquetFile(io.BytesIO(content))
     left_out = () if selection.texts is None else set(LONG) - set(selection.texts)
@@ -94,7 +94,11 @@ def _samples_of(file: pq.ParquetFile, group: int) -> tuple[OutcomeKey, OutcomeKe
     return (statistics.min, -1), (statistics.max, 2**31)
 
 
-def _selected(table: pa.Table, run_id: str, selection: Selection) -> Iterator[tuple[OutcomeRow, int]]:
+def _selected(group: pa.Table, run_id: str, selection: Selection) -> Iterator[tuple[OutcomeRow, int]]:
+    keys = zip(group["sample"].to_pylist(), group["rollout"].to_pylist(), strict=True)
+    indexes = [index for index, key in enumerate(keys) if selection.has(key)]
+    # Texts become objects only of rows that are wanted.
+    table = group if len(indexes) == group.num_rows else group.take(indexes)
     columns = [_values(table, name) for name in SCHEMA.names]
     by_name = dict(zip(SCHEMA.names, columns, strict=True))
     about = zip(
@@ -103,8 +107,6 @@ def _selected(table: pa.Table, run_id: str, selection: Selection) -> Iterator[tu
     rows: Iterable[OutcomeRow] = zip(repeat(run_id), *columns, strict=False)
     weighed = zip(*(by_name[name] for name in _WEIGHED), strict=False)
     for row, (status, epoch, rollout, failure_class), texts in zip(rows, about, weighed, strict=False):
-        if not selection.has((row[1], row[2])):  # type: ignore[arg-type]  # sample and rollout
-            continue
         if selection.wanted is not None and not selection.wanted(
             Row(
                 status=_STATUSES[status],

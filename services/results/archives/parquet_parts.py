@@ -50,6 +50,31 @@ class _Cache:
             self.size_bytes -= len(dropped)
 
 
+@dataclass(slots=True)
+class _Taken:
+    """The rows of a selection, up to its limits."""
+
+    run_id: str
+    selection: Selection
+    rows: list[OutcomeRow] = field(default_factory=list)
+    size_bytes: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        most = self.selection.max_bytes
+        return len(self.rows) == self.selection.limit or (most is not None and self.size_bytes >= most)
+
+    def take(self, content: bytes) -> None:
+        """Takes those of a file. Raises `TooManyRows`."""
+        for row, size_bytes in read_parquet(content, self.run_id, self.selection):
+            self.rows.append(row)
+            self.size_bytes += size_bytes
+            if self.is_full:
+                return
+            if len(self.rows) > MAX_ROWS or self.size_bytes > MAX_BYTES:
+                raise TooManyRows
+
+
 class ParquetParts:
     """`objects` None: there is no store for archives."""
 
@@ -84,23 +109,11 @@ class ParquetParts:
         await asyncio.to_thread(store.delete, keys)
 
     async def rows(self, run_id: str, parts: Sequence[ArchivePart], selection: Selection) -> list[OutcomeRow]:
-        found: list[OutcomeRow] = []
-        size_bytes = 0
-        most_bytes = MAX_BYTES if selection.max_bytes is None else selection.max_bytes
+        taken = _Taken(run_id, selection)
         for part in parts:
-            if not selection.may_have(part.first, part.last):
-                continue
-            content = await self._cached(run_id, part)
-            for row, row_bytes in await asyncio.to_thread(_selected, content, run_id, selection):
-                found.append(row)
-                size_bytes += row_bytes
-                if len(found) == selection.limit:
-                    return found
-                if size_bytes >= most_bytes and selection.max_bytes is not None:
-                    return found
-            if len(found) > MAX_ROWS or size_bytes > MAX_BYTES:
-                raise TooManyRows
-        return found
+            if selection.may_have(part.first, part.last) and not taken.is_full:
+                await asyncio.to_thread(taken.take, await self._cached(run_id, part))
+        return taken.rows
 
     async def _cached(self, run_id: str, part: ArchivePart) -> bytes:
         key = part_key(run_id, part.number)
@@ -122,10 +135,6 @@ class ParquetParts:
         if self._objects is None:
             raise NoArchive
         return self._objects
-
-
-def _selected(content: bytes, run_id: str, selection: Selection) -> list[tuple[OutcomeRow, int]]:
-    return list(read_parquet(content, run_id, selection))
 
 
 def _unlike(key: str) -> ObjectStoreUnavailable:

@@ -16,7 +16,9 @@ CREATE TABLE projects (
     max_cost double precision,
     max_cost_per_month double precision,
     -- Of its last change: gateways follow the names.
-    version bigint NOT NULL UNIQUE
+    version bigint NOT NULL UNIQUE,
+    -- Days after which the answers of a closed run are archived. Null: as the installation does.
+    archive_after_days integer
 );
 
 -- Whether the caller, or the service in its own work, sees what a project has. Sessions have the setting (`RowScope`); without
@@ -63,7 +65,8 @@ CREATE INDEX project_members_of_user ON project_members (username);
 
 -- The columns from which a project is read. It is shared where everybody, `*`, is a member of it.
 CREATE VIEW project_rows WITH (security_invoker) AS
-SELECT project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, request_id,
+SELECT project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month,
+       archive_after_days, request_id,
        EXISTS (
            SELECT FROM project_members
            WHERE project_members.project_id = projects.project_id AND username = '*' AND role IS NOT NULL
@@ -391,6 +394,8 @@ CREATE TABLE runs (
 );
 
 CREATE INDEX runs_newest ON runs (created_at DESC, run_id DESC);
+-- Runs that are archived once they are old.
+CREATE INDEX runs_to_archive ON runs (finished_at) WHERE is_closed AND archive_state IS NULL;
 -- Runs whose answers the leader has to move.
 CREATE INDEX runs_moving ON runs (run_id) WHERE archive_state IN ('archiving', 'restoring');
 CREATE INDEX runs_newest_of_state ON runs (state, created_at DESC, run_id DESC);

@@ -18,6 +18,7 @@ from services.scheduler.projects.project import LIMITS, ROLES, Member, Project, 
 
 MAX_NOTE_CHARACTERS = 200
 MAX_OPEN_RUNS = 100_000
+MAX_ARCHIVE_DAYS = 36_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,10 @@ def _limit_problems(changes: ProjectChanges) -> Iterator[Problem]:
         yield Problem(
             "max_open_runs", f"max_open_runs is {runs}, but must be at least 1 and at most {MAX_OPEN_RUNS}."
         )
+    days = changes.archive_after_days
+    if days is not None and not 1 <= days <= MAX_ARCHIVE_DAYS:
+        sentence = f"archive_after_days is {days}, but must be 1 to {MAX_ARCHIVE_DAYS}."
+        yield Problem("archive_after_days", sentence)
     for field in ("max_cost", "max_cost_per_month"):
         cost = getattr(changes, field)
         if cost is not None and not (cost > 0 and math.isfinite(cost)):

@@ -20,11 +20,12 @@ class Project:
     max_open_runs: int | None = None
     max_cost: float | None = None
     max_cost_per_month: float | None = None
+    archive_after_days: int | None = None
     is_shared: bool = False
 
 
 # Limits that can be taken away again.
-LIMITS = ("max_open_runs", "max_cost", "max_cost_per_month")
+LIMITS = ("max_open_runs", "max_cost", "max_cost_per_month", "archive_after_days")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class ProjectChanges:
     max_open_runs: int | None = None
     max_cost: float | None = None
     max_cost_per_month: float | None = None
+    archive_after_days: int | None = None
     is_shared: bool | None = None
     reset: tuple[str, ...] = ()
 

@@ -8,7 +8,8 @@ SELECT current_user::text WHERE NOT row_security_active('projects');
 SELECT current_user::text WHERE NOT row_security_active('projects') AND EXISTS (SELECT FROM projects);
 
 -- name: find_requested_project: Return the project that a request has made
-SELECT project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, is_shared
+SELECT
+    project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, archive_after_days, is_shared
 FROM project_rows
 WHERE request_id = :request_id;
 
@@ -25,6 +26,9 @@ SET name = coalesce(:name, name), note = coalesce(:note, note), version = :versi
     max_cost = coalesce(:max_cost, CASE WHEN 'max_cost' <> ALL (:reset) THEN max_cost END),
     max_cost_per_month = coalesce(
         :max_cost_per_month, CASE WHEN 'max_cost_per_month' <> ALL (:reset) THEN max_cost_per_month END
+    ),
+    archive_after_days = coalesce(
+        :archive_after_days, CASE WHEN 'archive_after_days' <> ALL (:reset) THEN archive_after_days END
     )
 WHERE project_id = :project_id
 RETURNING project_id;
@@ -46,12 +50,14 @@ WHERE project_id = :project_id;
 SELECT count(*) FROM projects;
 
 -- name: find_project: Return a project by its number, or by its name
-SELECT project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, is_shared
+SELECT
+    project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, archive_after_days, is_shared
 FROM project_rows
 WHERE project_id = :project_id OR name = :name;
 
 -- name: list_projects: Return projects by name
-SELECT project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, is_shared
+SELECT
+    project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, archive_after_days, is_shared
 FROM project_rows
 WHERE name > :after_name
 ORDER BY name

@@ -20,6 +20,8 @@ PROMISED = {
     "/api/v1/benchmarking/pause/{job_id}",
     "/api/v1/benchmarking/resume/{job_id}",
     "/api/v1/benchmarking/retry/{job_id}",
+    "/api/v1/benchmarking/archive/{job_id}",
+    "/api/v1/benchmarking/restore/{job_id}",
     "/api/v1/benchmarking/reclose/{job_id}",
     "/api/v1/benchmarking/results/{job_id}/export",
     "/api/v1/benchmarking/rescore/{job_id}",
@@ -89,6 +91,8 @@ PROMISED = {
     "/admin/benchmarks/{benchmark_id}/pause",
     "/admin/benchmarks/{benchmark_id}/resume",
     "/admin/benchmarks/{benchmark_id}/retry",
+    "/admin/benchmarks/{benchmark_id}/archive",
+    "/admin/benchmarks/{benchmark_id}/restore",
     "/admin/benchmarks/{benchmark_id}/reclose",
     "/v1/files",
     "/v1/files/{file_id}",
@@ -151,13 +155,25 @@ async def described(harness: GatewayHarness) -> dict[str, dict[str, dict[str, An
 # A repeated call changes nothing: they change what is there, compute, or store a content under its digest.
 REPEATABLE = {
     "/admin/datasets/upload/preview",
+    "/api/v1/benchmarking/annotations/{job_id}",
+    "/api/v1/benchmarking/rescore/{job_id}",
     *(
         f"/api/v1/benchmarking/{change}/{{job_id}}"
-        for change in ("annotations", "cancel", "pause", "resume", "retry", "reclose", "rescore")
+        for change in (
+            "annotations",
+            "archive",
+            "cancel",
+            "pause",
+            "resume",
+            "retry",
+            "reclose",
+            "rescore",
+            "restore",
+        )
     ),
     *(
         f"/admin/benchmarks/{{benchmark_id}}/{change}"
-        for change in ("cancel", "pause", "resume", "retry", "reclose")
+        for change in ("archive", "cancel", "pause", "resume", "retry", "reclose", "restore")
     ),
     "/api/v1/notices/targets/{target_id}/test",
     *(f"/api/v1/schedules/{{schedule_id}}/{change}" for change in ("pause", "resume")),

@@ -22,7 +22,7 @@ PageSize = Annotated[int, Query(ge=1, le=500)]
 UserName = Annotated[Text, Query(max_length=MAX_USER_CHARACTERS, description="The member")]
 
 # Limits that null takes away.
-LIMITS = ("max_open_runs", "max_cost", "max_cost_per_month")
+LIMITS = ("max_open_runs", "max_cost", "max_cost_per_month", "archive_after_days")
 
 router = APIRouter(prefix=PROJECTS, tags=["projects"])
 
@@ -39,6 +39,9 @@ class ProjectShown(BaseModel):
     max_cost: float | None = Field(description="What its runs may cost in all; null: no limit")
     max_cost_per_month: float | None = Field(
         description="What runs that end in one month of UTC may cost; null: no limit"
+    )
+    archive_after_days: int | None = Field(
+        description="Days after which answers of closed runs are archived; null: as the installation does"
     )
     is_shared: bool = Field(description="Whether every user may read what is in it")
 
@@ -82,6 +85,7 @@ class ProjectPatch(RequestBody):
     max_open_runs: Annotated[int, Field(ge=1, le=100_000)] | None = None
     max_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     max_cost_per_month: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    archive_after_days: Annotated[int, Field(ge=1, le=36_500)] | None = None
     is_shared: bool | None = None
 
     def to_proto(self, project_id: int) -> project_service_pb2.UpdateProjectRequest:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from proctor.values.run import ArchiveState, RunId
 from services.common.postgres import PostgresSession, PostgresTransaction
@@ -32,6 +33,13 @@ class PostgresRunArchives:
         """Runs whose answers are to be moved."""
         rows = await self._session.fetch("list_moving_runs", limit=_MAX_AT_ONCE)
         return {RunId(str(row["run_id"])): ArchiveState(row["archive_state"]) for row in rows}
+
+    async def old(self, archive_after_days: int, now: datetime) -> Mapping[RunId, int]:
+        """The oldest runs that are due, by the days of their project or of the installation (0: never)."""
+        rows = await self._session.fetch(
+            "list_runs_to_archive", archive_after_days=archive_after_days, now=now, limit=_MAX_AT_ONCE
+        )
+        return {RunId(str(row["run_id"])): row["days"] for row in rows}
 
     async def mark_archived(self, run_id: RunId) -> None:
         await self._session.execute("set_archived", run_id=run_id)

@@ -18,3 +18,16 @@ UPDATE runs SET archive_state = 'archived' WHERE run_id = :run_id AND archive_st
 
 -- name: set_restored: Record that the answers of a run are in Postgres again
 UPDATE runs SET archive_state = NULL WHERE run_id = :run_id AND archive_state = :before RETURNING run_id;
+
+-- name: list_runs_to_archive: Return the oldest closed runs that are old enough to be archived, with the days that decided it
+SELECT r.run_id, decided.days
+FROM runs AS r
+LEFT JOIN projects AS p ON p.project_id = r.project_id
+CROSS JOIN LATERAL (SELECT coalesce(p.archive_after_days, nullif(:archive_after_days::integer, 0)) AS days) AS decided
+WHERE r.is_closed
+    AND r.archive_state IS NULL
+    AND NOT r.has_unwritten_files
+    AND NOT r.has_judges_to_order
+    AND r.finished_at < :now::timestamptz - make_interval(days => decided.days)
+ORDER BY r.finished_at
+LIMIT :limit;

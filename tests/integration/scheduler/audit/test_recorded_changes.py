@@ -88,6 +88,16 @@ class Changes:
         await self.calls.runs.PauseRun(scheduler_pb2.PauseRunRequest(run_id=run_id))
         return run_id
 
+    async def archive_run(self) -> str:
+        run_id = await self._closed_run()
+        await self.calls.runs.ArchiveRun(scheduler_pb2.ArchiveRunRequest(run_id=run_id))
+        return run_id
+
+    async def restore_run(self) -> str:
+        run_id = await self.archive_run()
+        await self.calls.runs.RestoreRun(scheduler_pb2.RestoreRunRequest(run_id=run_id))
+        return run_id
+
     async def resume_run(self) -> str:
         run_id = await self.pause_run()
         await self.calls.runs.ResumeRun(scheduler_pb2.ResumeRunRequest(run_id=run_id))
@@ -288,6 +298,8 @@ RECORDS: Mapping[str, tuple[Callable[[Changes], Awaitable[str]], str]] = {
     "ResumeRun": (Changes.resume_run, "resume run"),
     "DeleteRun": (Changes.delete_run, "delete run"),
     "LabelRun": (Changes.label_run, "label run"),
+    "ArchiveRun": (Changes.archive_run, "archive run"),
+    "RestoreRun": (Changes.restore_run, "restore run"),
     "SetLimits": (Changes.set_limits, "set limits"),
     "CreateKey": (Changes.create_key, "create key"),
     "RotateKey": (Changes.rotate_key, "rotate key"),

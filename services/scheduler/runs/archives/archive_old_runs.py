@@ -1,0 +1,35 @@
+"""Archives the oldest closed runs by age, as their projects or the installation say."""
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from services.common.clock import Clock
+from services.common.lifecycle import every
+from services.scheduler.audit.audit_record import Author
+from services.scheduler.runs.archives.postgres import PostgresRunArchives
+
+# Days decide, so minutes do not matter.
+LOOK_SECONDS = 60.0
+# As the audit names who did it.
+AUTHOR = "proctor"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveOldRuns:
+    """`archive_after_days`: of runs whose project says nothing; 0 archives none of them."""
+
+    archives: PostgresRunArchives
+    clock: Clock
+    archive_after_days: int = 0
+
+    async def lead(self) -> NoReturn:
+        """Looks for ever, in the leader."""
+        await every(LOOK_SECONDS, self.archive, name="archive old runs")
+
+    async def archive(self) -> None:
+        """Orders some archives. The next ones wait until these are made, and until what users ordered is."""
+        if await self.archives.moving():
+            return
+        now = self.clock.now()
+        for run_id, days in (await self.archives.old(self.archive_after_days, now)).items():
+            await self.archives.archive(run_id, Author(AUTHOR, now), f"it ended more than {days} days ago")
