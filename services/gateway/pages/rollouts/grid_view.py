@@ -47,7 +47,7 @@ class RolloutBadge:
     def text(self) -> str:
         """The word in the badge; a badge for right, wrong or not recorded needs none."""
         word = "" if self.css_class in {"right", "wrong", ""} else plain(self.word, _MAX_WORD)
-        return f"{word} ⚠".strip() if self.is_suspicious else word
+        return f"{word} ⚑".strip() if self.is_suspicious else word
 
 
 @dataclass(frozen=True, slots=True)

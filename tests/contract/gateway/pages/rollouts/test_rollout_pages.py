@@ -78,7 +78,7 @@ async def test_suspicions_are_beside_the_score(harness: GatewayHarness, path: st
     shown = await show(harness, path)
     assert "1 of 4 suspicious: score without them 0.250" in shown.html
     if path.startswith("/rollouts"):
-        assert ">⚠</a>" in shown.html
+        assert ">⚑</a>" in shown.html
         assert 'aria-label="rollout 0: right, suspicious"' in shown.html
         assert ">unsuspected<" not in shown.html
 
