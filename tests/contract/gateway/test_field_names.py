@@ -58,6 +58,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("id", "batch_id"): _OPENAI,
     ("id", "file_id"): _OPENAI,
     ("previous_job_id", "previous_run_id"): "a run is a job in these bodies, as promised",
+    ("left_out_jobs", "left_out_runs"): "a run is a job in these bodies, as promised",
     ("against_job_id", "against_run_id"): "a run is a job in these bodies, as promised",
     ("row", "doc_id"): "the number of the row, which lm-eval calls doc_id",
     ("id", "row_id"): "the key in a line of a data set",

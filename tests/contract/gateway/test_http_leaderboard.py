@@ -198,7 +198,7 @@ async def test_ratings_have_intervals_and_say_what_they_are_made_of(harness: Gat
     found.judging_run_ids.append(RUN)
     found.style_effects.add(name="length", points=12, ci_low=4, ci_high=20)
     status, body, _ = await call(
-        harness, "GET", f"{API}/ratings?suite=glue&prompt=preference&style_control=true&project_id=7"
+        harness, "GET", f"{API}/ratings?suite=glue&prompt=preference&style_controlled=true&project_id=7"
     )
     assert status == 200
     first, second = body["ratings"]

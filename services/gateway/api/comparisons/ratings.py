@@ -64,7 +64,7 @@ class RatingsParameters:
         Text, Query(max_length=64, description="A judge prompt of pairs; empty: that of the newest job")
     ] = ""
     judge: Annotated[Text, Query(max_length=512, description="Only verdicts of this model")] = ""
-    style_control: Annotated[
+    style_controlled: Annotated[
         bool, Query(description="Take what length and markup add to verdicts out of the ratings")
     ] = False
     project_id: Annotated[int | None, Query(ge=0, le=JSON_INT_MAX)] = None
@@ -75,7 +75,7 @@ class RatingsParameters:
             prompt=self.prompt,
             judge=self.judge,
             project_id=self.project_id,
-            is_style_controlled=self.style_control,
+            is_style_controlled=self.style_controlled,
         )
 
 

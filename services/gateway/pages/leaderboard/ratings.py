@@ -30,14 +30,14 @@ class RatingsAddress:
     suite: str = ""
     prompt: str = ""
     judge: str = ""
-    style_control: str = ""
+    style_controlled: str = ""
 
     def named(self, suite: str) -> dict[str, str]:
         named = {
             "suite": suite,
             "prompt": self.prompt[:64],
             "judge": self.judge[:512],
-            "style_control": "true" if self.style_control == "true" else "",
+            "style_controlled": "true" if self.style_controlled == "true" else "",
         }
         return {name: value for name, value in named.items() if value}
 
@@ -106,7 +106,7 @@ async def _found(backends: BackendCalls, filters: dict[str, str]) -> tuple[GetRa
         benchmark=filters["suite"],
         prompt=filters.get("prompt", ""),
         judge=filters.get("judge", ""),
-        is_style_controlled="style_control" in filters,
+        is_style_controlled="style_controlled" in filters,
     )
     try:
         return await backends.results.leaderboard.GetRatings(request), ""
