@@ -36,6 +36,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "retry": "runs.commands:retry",
         "cancel": "runs.commands:cancel",
         "schedule": "runs.schedule:schedule_group",
+        "watch-models": "runs.watch_models:watch_models",
         "rollouts": "rollouts.commands:rollouts_group",
     },
     "Read results": {

@@ -1,0 +1,206 @@
+"""`proctor watch-models`: each model that appears becomes a run of each suite, held against a reference."""
+
+import asyncio
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Annotated
+
+import typer
+
+from proctor.cli.gateway import Session
+from proctor.cli.options import PROJECT_METAVAR, PROJECT_VARIABLE, points, read_project
+from proctor.cli.render.table import Cell, Column, table
+from proctor.cli.render.terminal import say
+from proctor.cli.render.words import JsonValue, state_word
+from proctor.client.errors import ClientError, Refused, Unreachable
+from proctor.exit_codes import ExitCode
+from proctor.v1 import comparison_pb2, comparison_service_pb2, run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.wire.enums import word_of
+
+# Ids of requests follow from it, so that a watch that is started again orders nothing twice.
+_NAMESPACE = uuid.UUID("6a1c52a4-0f3f-5b0e-9d0e-6d6f64656c73")
+_FINAL = frozenset({run_pb2.RUN_STATE_COMPLETED, run_pb2.RUN_STATE_FAILED, run_pb2.RUN_STATE_CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """Which models are watched, and what is ordered of each."""
+
+    suite: Annotated[list[str], typer.Option(help="A suite that each model runs; repeat for several.")]
+    name: Annotated[
+        str, typer.Option(help="Name of the watch: of its runs, and what tells it from another one.")
+    ]
+    patterns: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATTERN", help='Models, such as "openai/gpt-*"; default: all (see `proctor models`).'
+        ),
+    ] = None
+    against: Annotated[
+        str, typer.Option(metavar="MODEL", help="The reference, which is run as the others are.")
+    ] = ""
+    margin: Annotated[
+        str, typer.Option(metavar="POINTS", help="Accepted drop, such as 1pt: a hundredth of a share.")
+    ] = "0pt"
+    limit: Annotated[int | None, typer.Option(min=1, help="First N rows of each task.")] = None
+    max_cost: Annotated[float | None, typer.Option(help="A run fails when its tokens cost this much.")] = None
+    project: Annotated[
+        int, typer.Option(envvar=PROJECT_VARIABLE, parser=read_project, metavar=PROJECT_METAVAR)
+    ] = 0
+    every: Annotated[
+        float, typer.Option(min=0, metavar="MINUTES", help="Look again so often; 0: once, as for cron.")
+    ] = 0.0
+
+
+@dataclass(slots=True)
+class Watched:
+    """A model over a suite. `verdict` is set once its run and that of the reference are compared."""
+
+    model: str
+    suite: str
+    run: run_pb2.Run | None = None
+    problem: str = ""
+    verdict: comparison_pb2.GateVerdict.ValueType = comparison_pb2.GATE_VERDICT_UNSPECIFIED
+
+    @property
+    def is_complete(self) -> bool:
+        return self.run is not None and self.run.state == run_pb2.RUN_STATE_COMPLETED
+
+    @property
+    def shown(self) -> str:
+        """The verdict, else the state, else why nothing was ordered."""
+        if self.verdict:
+            return word_of(comparison_pb2.GateVerdict, self.verdict)
+        return state_word(self.run.state) if self.run else self.problem
+
+
+@dataclass(slots=True)
+class _Watch:
+    session: Session
+    options: WatchOptions
+    found: dict[tuple[str, str], Watched] = field(default_factory=dict)
+
+    async def look(self) -> Sequence[Watched]:
+        """Orders what is new, reads what goes on, compares what has ended; returns what has changed."""
+        changed = []
+        for model in await self._models():
+            for suite in self.options.suite:
+                one = self.found.setdefault((model, suite), Watched(model, suite))
+                before = one.shown
+                await self._go_on(one)
+                if one.shown != before:
+                    changed.append(one)
+        for one in self.found.values():
+            before = one.shown
+            await self._compare(one)
+            if one.shown != before and one not in changed:
+                changed.append(one)
+        return changed
+
+    async def _models(self) -> Sequence[str]:
+        """The reference first; models that are gone from the lists stay watched."""
+        listed = await self.session.client.runs.ListModels(scheduler_pb2.ListModelsRequest())
+        patterns = self.options.patterns or ["*"]
+        names = {each.model for each in listed.models}
+        matched = {name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)}
+        matched |= {model for model, _ in self.found}
+        reference = self.options.against
+        return [*([reference] if reference else []), *sorted(matched - {reference})]
+
+    async def _go_on(self, one: Watched) -> None:
+        if one.run and one.run.state in _FINAL:
+            return
+        client = self.session.client
+        try:
+            if one.run:
+                one.run = await client.run(one.run.run_id)
+            else:
+                one.run = (await client.runs.SubmitRun(self._request(one))).run
+                one.problem = ""
+        except Unreachable:
+            raise
+        except ClientError as error:
+            # Such as a full queue, or a suite that the model cannot run: it is tried again.
+            one.problem = error.message
+
+    def _request(self, one: Watched) -> scheduler_pb2.SubmitRunRequest:
+        options = self.options
+        order = run_pb2.RunOrder(
+            suite=one.suite,
+            model=one.model,
+            limit=options.limit,
+            max_cost=options.max_cost,
+            project_id=options.project,
+            priority=run_pb2.PRIORITY_LOW,
+        )
+        # An order of other rows is another one.
+        words = (options.name, str(options.project), one.model, one.suite, str(options.limit or 0))
+        return scheduler_pb2.SubmitRunRequest(
+            order=order,
+            request_id=str(uuid.uuid5(_NAMESPACE, "\n".join(words))),
+            labels=run_pb2.RunLabels(name=options.name, tags=["watch"]),
+        )
+
+    async def _compare(self, one: Watched) -> None:
+        base = self.found.get((self.options.against, one.suite))
+        if base is None or one is base or one.verdict or not (one.is_complete and base.is_complete):
+            return
+        assert one.run is not None
+        assert base.run is not None
+        request = comparison_service_pb2.GateRunRequest(
+            run_id=one.run.run_id,
+            base_run_id=base.run.run_id,
+            margin_points=points("--margin", self.options.margin),
+        )
+        one.verdict = (await self.session.client.comparisons.GateRun(request)).gate.verdict
+
+
+async def watch_models(session: Session, options: WatchOptions) -> ExitCode:
+    """Run suites with each model that appears in the lists of pools and providers, and gate it.
+
+    Exits with 1 where a model is worse than the reference by more than the margin.
+    """
+    if not options.name.strip():
+        raise Refused("Name the watch: --name. Its runs have the same name.")
+    points("--margin", options.margin)
+    watch = _Watch(session, options)
+    while True:
+        _show(session, await watch.look())
+        if not options.every:
+            break
+        await asyncio.sleep(60 * options.every)
+    if session.terminal.is_json:
+        watched: list[JsonValue] = [_document(one) for one in watch.found.values()]
+        session.terminal.emit({"watched": watched})
+    verdicts = {one.verdict for one in watch.found.values()}
+    return ExitCode.FAILED if comparison_pb2.GATE_VERDICT_FAIL in verdicts else ExitCode.OK
+
+
+def _show(session: Session, changed: Sequence[Watched]) -> None:
+    if not changed:
+        return
+    console = session.terminal.progress
+    columns = (Column("model"), Column("suite"), Column("run", "whole"), Column("state or verdict"))
+    console.print(table(console, columns, _rows(changed)))
+    for one in changed:
+        if one.verdict == comparison_pb2.GATE_VERDICT_FAIL:
+            say(console, f"{one.model} is worse than the reference on {one.suite}.", style="red")
+
+
+def _rows(changed: Sequence[Watched]) -> Iterator[Sequence[Cell]]:
+    for one in changed:
+        yield one.model, one.suite, one.run.run_id if one.run else "", one.shown
+
+
+def _document(one: Watched) -> dict[str, JsonValue]:
+    return {
+        "model": one.model,
+        "suite": one.suite,
+        "run_id": one.run.run_id if one.run else None,
+        "state": state_word(one.run.state) if one.run else None,
+        "verdict": word_of(comparison_pb2.GateVerdict, one.verdict) if one.verdict else None,
+        "problem": one.problem,
+    }
