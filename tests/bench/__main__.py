@@ -7,7 +7,7 @@ from tests.bench import cost_per_sample, telemetry
 from tests.bench.engine import batch_on_vllm, engine_throughput, parity, prefixes
 from tests.bench.gateway import many_parts, traffic
 from tests.bench.pages import viewing
-from tests.bench.results import closing, comparing, exporting, leaderboard, reusing
+from tests.bench.results import archiving, closing, comparing, exporting, leaderboard, reusing
 from tests.bench.scheduler import (
     batches,
     cancelling,
@@ -24,6 +24,7 @@ BENCHES = {
     "render": rendering.main,
     "close": closing.main,
     "compare": comparing.main,
+    "archive": archiving.main,
     "reuse": reusing.main,
     "leaderboard": leaderboard.main,
     "cost": cost_per_sample.main,

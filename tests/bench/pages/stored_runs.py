@@ -67,7 +67,7 @@ async def store_runs(stack: StackHarness, pair: tuple[str, str]) -> StoredRuns:
     await _worked_on(stack, pair)
     await _copied(stack, RESULTS, OF_RESULTS, pair[0])
     await _copied(stack, SCHEDULER, OF_SCHEDULER, pair[0])
-    large = await fill(stack, SAMPLES)
+    large = await fill(stack.stack.postgres_dsn, SAMPLES)
     connection = await connected(stack, RESULTS)
     await connection.execute(
         """

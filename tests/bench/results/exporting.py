@@ -95,7 +95,7 @@ class FilledRun:
     rows: int
 
 
-async def fill(stack: StackHarness, rows: int) -> FilledRun:
+async def fill(dsn: str, rows: int) -> FilledRun:
     """A closed run of so many rows."""
     run_id, sample_set_id = str(uuid.uuid4()), str(uuid.uuid4())
     arguments = {
@@ -105,7 +105,6 @@ async def fill(stack: StackHarness, rows: int) -> FilledRun:
         4: SCORING.dump_json(TEXT_SCORING).decode(),
         5: PROVENANCE.dump_json(TaskProvenance()).decode(),
     }
-    dsn = stack.stack.postgres_dsn
     connection = await asyncpg.connect(dsn, server_settings={"search_path": SCHEMA})
     for statement in FILL:
         await connection.execute(_literal(statement, arguments), timeout=FILL_SECONDS)
@@ -183,9 +182,10 @@ async def measure(sizes: tuple[int, ...]) -> dict[str, Measured]:
     measured: dict[str, Measured] = {}
     with tempfile.TemporaryDirectory(prefix="proctor-bench-") as folder:
         async with stack_harness(Path(folder), StackOrder(environment={})) as stack:
-            await download(stack, await fill(stack, 1000), "jsonl")  # what is loaded on first use
+            dsn = stack.stack.postgres_dsn
+            await download(stack, await fill(dsn, 1000), "jsonl")  # what is loaded on first use
             for size in sizes:
-                run = await fill(stack, size)
+                run = await fill(dsn, size)
                 whole = await download(stack, run, "jsonl")
                 if whole.lines != size:
                     raise SystemExit(f"{whole.lines} rows came of {size}")
