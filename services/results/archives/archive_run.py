@@ -8,12 +8,16 @@ from dataclasses import dataclass
 
 from services.common.clock import Clock
 from services.common.errors import ObjectStoreUnavailable
+from services.common.structured_logs import get_logger
 from services.results.archives.archive import ArchivePart, ArchivePhase
 from services.results.archives.errors import NotYetArchivable
 from services.results.archives.ports import ArchiveFiles
 from services.results.archives.postgres import PostgresArchives
 from services.results.outcomes.outcome import BEFORE_ALL, OutcomeKey
+from services.results.runs.errors import RecordNotFound
 from services.results.runs.ports import RunRecordStore
+
+log = get_logger()
 
 # Of a call: the leader calls again, and other work comes between.
 STEP_SECONDS = 2.0
@@ -94,8 +98,17 @@ class ArchiveRun:
         # As Postgres reads them: what comes back from the store is what is stored, to the last digit.
         if await self.archives.given_digest(await self.files.read_part(run_id, part)) != digest:
             raise unlike(run_id, number)
-        await self.archives.add_part(run_id, part)
+        if not await self.archives.add_part(run_id, part):
+            await self._check_known(run_id)
         return last
+
+    async def _check_known(self, run_id: str) -> None:
+        """Of a run that was deleted meanwhile no file is left. Raises `RecordNotFound` then."""
+        try:
+            await self.archives.phase(run_id)
+        except RecordNotFound:
+            await self.files.delete(run_id)
+            raise
 
     async def _close(self, run_id: str) -> bool:
         """Writes the manifest. From then on readers read the object store."""
@@ -140,10 +153,17 @@ class ArchiveRun:
         return True
 
     async def delete(self, run_id: str) -> bool:
-        """Deletes the folder of a run that is deleted or restored; False while a backup may need it."""
+        """Deletes the folder of a run that is deleted or restored.
+
+        False while a backup may need it, and while the store is away.
+        """
         if await self.archives.is_backup_running():
             return False
-        await self.files.delete(run_id)
+        try:
+            await self.files.delete(run_id)
+        except ObjectStoreUnavailable as error:
+            log.warning("archive not deleted", run_id=run_id, error=str(error))
+            return False
         return True
 
 

@@ -69,8 +69,9 @@ class PostgresArchives:
         """The same digest of rows that are not stored."""
         return await self._digest("digest_given_outcomes", outcomes=rows)
 
-    async def add_part(self, run_id: str, part: ArchivePart) -> None:
-        await self._session.execute(
+    async def add_part(self, run_id: str, part: ArchivePart) -> bool:
+        """False for one that is stored already, and where no archive of the run is being written."""
+        added = await self._session.fetchval(
             "add_archive_part",
             run_id=run_id,
             part=part.number,
@@ -80,6 +81,7 @@ class PostgresArchives:
             file_digest=part.file_digest,
             rows_digest=part.rows_digest,
         )
+        return added is not None
 
     async def unarchived(self, run_id: str) -> int:
         """How many outcomes are stored and in no part; negative where parts have more than is stored."""

@@ -85,7 +85,8 @@ SELECT
 FROM run_records
 WHERE run_id = :run_id AND archive_phase = 'writing'
 -- Two leaders may write the same part at once: their files are equal.
-ON CONFLICT (run_id, part) DO NOTHING;
+ON CONFLICT (run_id, part) DO NOTHING
+RETURNING part;
 
 -- name: clear_outcomes: Delete some outcomes of a run that are in its archive; returns the last one
 WITH chunk AS (

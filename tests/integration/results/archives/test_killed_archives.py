@@ -15,12 +15,15 @@ from services.common.objects.obstore_objects import ObstoreObjects
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.answers.ports import KeyScan
 from services.results.answers.postgres import PostgresAnswers
+from services.results.archives.archive import folder_of
 from services.results.archives.archive_run import ArchiveRun
 from services.results.archives.parquet_parts import ParquetParts
 from services.results.archives.postgres import PostgresArchives
 from services.results.archives.postgres_reads import ArchivedReads
+from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.outcomes.outcome import BEFORE_ALL
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
+from services.results.runs.errors import RecordNotFound
 from tests.fakes.results.recorded_run import answered, choice_sample, failed, new_id, plan_of, scored
 from tests.fakes.results.stores import close_run_of, postgres_stores
 from tests.fakes.thorough_cases import first_cases
@@ -72,7 +75,14 @@ class _Killing:
 @dataclass(frozen=True, slots=True)
 class Installation:
     session: PostgresSession
-    files: ParquetParts
+    objects: ObstoreObjects
+
+    @property
+    def files(self) -> ParquetParts:
+        return ParquetParts(self.objects)
+
+    def keys(self, run_id: str) -> list[str]:
+        return list(self.objects.keys(folder_of(run_id)))
 
     def archives(self, kills: Kills | None = None) -> ArchiveRun:
         parts: tuple[Any, Any] = PostgresArchives(self.session, part_outcomes=5), self.files
@@ -98,9 +108,9 @@ async def installation(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
     async with postgres_server() as server:
         await migrate(server.address, SCHEMA, MIGRATIONS)
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
-            session, files = PostgresSession(pool, QUERIES), ParquetParts(ObstoreObjects(objects.as_uri()))
-            session.make_call = ArchivedReads(files).call
-            yield Installation(session, files)
+            made = Installation(PostgresSession(pool, QUERIES), ObstoreObjects(objects.as_uri()))
+            made.session.make_call = ArchivedReads(made.files).call
+            yield made
 
 
 async def closed_run(installation: Installation) -> str:
@@ -121,6 +131,29 @@ async def finish(
     """The leader calls until it is done. After each call readers see everything."""
     while not await step(run_id):
         await whole()
+
+
+async def test_a_deleted_run_leaves_no_file(installation: Installation) -> None:
+    stores = postgres_stores(installation.session)
+    archived, begun = await closed_run(installation), await closed_run(installation)
+    archives = installation.archives()
+    await finish(archives.archive, archived, whole=nothing)
+    assert installation.keys(archived)
+    delete = DeleteRunRecord(stores.records, stores.outcomes, archives)
+    for run_id in (archived, begun):
+        await delete.delete(run_id)
+    # A leader that has not noticed yet writes one more file.
+    await PostgresArchives(installation.session).begin(begun)
+    with pytest.raises(RecordNotFound):
+        await archives._write_part(begun, 0, BEFORE_ALL)
+    await delete.sweep()
+    assert not installation.keys(archived)
+    assert not installation.keys(begun)
+    assert await installation.rows(begun) == []
+
+
+async def nothing() -> None:
+    """Readers do not look."""
 
 
 # The first one is not killed.
