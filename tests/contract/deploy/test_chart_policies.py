@@ -112,4 +112,4 @@ def test_servers_outside_of_the_release_are_reached_at_listed_addresses_alone() 
     dns = "169.254.20.10/32"
     assert listed["proctor-worker-code"] == {dns, "10.0.1.0/24", "203.0.113.0/24", "10.0.0.1/32"}
     assert listed["proctor-scheduler"] == {dns, "10.0.1.0/24", "10.0.2.0/24", "fd00::/8", "10.0.0.1/32"}
-    assert listed["proctor-results"] == {dns, "10.0.1.0/24", "10.0.2.0/24"}
+    assert listed["proctor-results"] == {dns, "10.0.1.0/24", "10.0.2.0/24", "fd00::/8"}
