@@ -11,9 +11,10 @@ _NAMES = (
     r"|scratchpad|monologue|reason|thought_process|chain_of_thought|cot)"
 )
 # The name of a group is the name of the mark, unless it is a tag or stands between bars, as in
-# `<|begin_of_thought|>` and `<|END_THINKING|>`.
+# `<|begin_of_thought|>` and `<|END_THINKING|>`. Some servers escape their texts for HTML or JSON.
 _MARK = re.compile(
-    rf"<\s?(?P<slash>\\?/)?(?P<tag>{_NAMES})(?: \w{{1,20}}=[^<>\n]{{1,80}})?\s?>"
+    rf"(?:<|(?P<escaped>&lt;|\\u003c))\s?(?P<slash>\\?/)?(?P<tag>{_NAMES})(?: \w{{1,20}}=[^<>\n]{{1,80}})?"
+    r"\s?(?:>|&gt;|\\u003e)"
     r"|<[|\uff5c](?P<bar_slash>/)?(?:(?P<first>begin|start|end)[_\u2581](?:of[_\u2581])?)?"
     r"(?P<bar>thinking|think|thoughts?|reasoning|reason)(?:[_\u2581](?P<last>begin|start|end))?[|\uff5c]>"
     r"|(?P<work><start_working_out>)|(?P<work_end><end_working_out>)"
@@ -25,7 +26,7 @@ _MARK = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"\S")
-_SIGN = re.compile("[<\\[◁]")
+_SIGN = re.compile(r"<|\[|◁|&lt;|\\u003c")
 
 
 def of_blocks(text: str) -> SeparatedText | None:
@@ -98,6 +99,9 @@ class _Blocks:
     def _take_end(self, mark: Match[str]) -> None:
         if self._is_pair_of_mentions(mark) or self._around.is_mention(mark, since=self._start):
             return
+        if mark["escaped"] and not self._around.is_set_off(mark):
+            # HTML that tells of the mark.
+            return
         before = self._text[self._start : mark.start()]
         # The first one ends what the prompt has opened; a later one is a stray.
         (self._inside if self._is_begin else self._outside).append(before)
@@ -106,7 +110,7 @@ class _Blocks:
     def _is_own_start(self, mark: Match[str]) -> bool:
         if self._first_word >= mark.start():
             return True
-        is_set_off = self._around.begins_sentence(mark) or self._text.startswith("\n", mark.end())
+        is_set_off = self._around.is_set_off(mark)
         ends_later = self._last_ends.get(_name(mark), -1) > mark.start()
         is_own = is_set_off and (ends_later or not self._is_begin)
         return is_own and not self._around.is_mention(mark, since=self._start)

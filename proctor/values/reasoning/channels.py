@@ -10,11 +10,13 @@ _HARMONY = re.compile(
     r"[^<]{0,200}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>"
 )
 _HARMONY_ENDS = re.compile(r"<\|(?:end|return|call|start|channel)\|>")
+# The prompt has begun the head of the first message.
+_HEAD_BEGUN = re.compile(r"\s*(?=(?:analysis|commentary|final)<\|message\|>)")
 _FINAL = "assistantfinal"
-_STRIPPED_BEGINS = re.compile(r"\s*analysis(?=\S)")
+_STRIPPED_BEGINS = re.compile(r"\s*(?:assistant)?analysis(?=\S)")
 # Sentences: "analysisResult = 1" is code.
 _STRIPPED_GOES_ON = re.compile(r"[^\W_a-z][^\s=:(\[{.]*\s+[^\s=:]|[\u2e80-\ud7ff]")
-_STRIPPED_FINAL = re.compile(r"(?<=[^\s`'\"])assistantfinal(?![a-z_])")
+_STRIPPED_FINAL = re.compile(r"(?<![ \t`'\"])assistantfinal(?![a-z_])")
 _STRIPPED_CHANNEL = re.compile(r"assistant(?:analysis|commentary)(?=[^\sa-z]|$)")
 _GRANITE_BEGINS = re.compile(r"\s*here(?:'|’| i)s my thought process:?", re.IGNORECASE)
 _GRANITE_ENDS = re.compile(r"here(?:'|’| i)s my response:?", re.IGNORECASE)
@@ -28,7 +30,9 @@ _GEMMA_BEGINS = re.compile(r"\s*thought[ \t]*\n")
 
 def of_channels(text: str) -> SeparatedText | None:
     """OpenAI's harmony: the answer is the last message on the channel `final`."""
-    if "<|channel|>" not in text:
+    if _HEAD_BEGUN.match(text):
+        text = f"<|channel|>{text.lstrip()}"
+    elif "<|channel|>" not in text:
         return None
     heads = list(_HARMONY.finditer(text))
     is_begun = bool(heads) and turn_end(text) >= heads[0].start()

@@ -15,13 +15,14 @@ from proctor.values.reasoning.channels import (
     of_turns,
     of_unended_thought,
 )
+from proctor.values.reasoning.folded import of_folds
 from proctor.values.reasoning.separated_text import SeparatedText, without_margins
 
 # Nothing is separated from a text that has none of these.
 _BEGINS = re.compile(
-    r"\s*(?:[<\[◁]|assistant|analysis|thought\s*\n|here(?:'|’| i)s my thought)", re.IGNORECASE
+    r"\s*(?:[<\[◁]|&lt;|\\u003c|assistant|analysis|thought\s*\n|here(?:'|’| i)s my thought)", re.IGNORECASE
 )
-_ON_THE_WAY = ("</", "[/", "◁/", "|>", "\uff5c>", "assistantfinal", "<unused95>")
+_ON_THE_WAY = ("</", "[/", "◁/", "|>", "\uff5c>", "&lt;/", "\\u003c/", "assistantfinal", "<unused95>")
 _ANSWER_MARKS = (
     ("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
     ("<|START_TEXT|>", "<|END_TEXT|>"),
@@ -41,6 +42,7 @@ def separate_reasoning(text: str, *, is_cut: bool = False) -> SeparatedText:
         or of_turns(text)
         or of_thought_process(text, is_cut=is_cut)
         or of_blocks(text)
+        or of_folds(text)
         or of_unended_thought(text, is_cut=is_cut)
         or SeparatedText("", text)
     )

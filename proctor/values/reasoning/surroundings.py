@@ -55,6 +55,8 @@ class Surroundings:
         # many marks take no longer.
         self._is_code: dict[int, bool] = {}
         self._elements: dict[int, range] = {}
+        # Where quotes that open or close stand.
+        self._quotes: dict[str, list[int]] = {}
 
     def is_mention(self, mark: Match[str], since: int = 0) -> bool:
         return (
@@ -67,7 +69,8 @@ class Surroundings:
 
     def is_quoted(self, mark: Match[str]) -> bool:
         before, after = self._line_around(mark)
-        return self.is_wrapped(mark) or any(sign in after and _is_opened(before, sign) for sign in '"`')
+        reach = range(mark.start() - len(before), mark.start())
+        return self.is_wrapped(mark) or any(sign in after and self._is_opened(reach, sign) for sign in '"`')
 
     def is_wrapped(self, mark: Match[str]) -> bool:
         """Directly in quotes. Between two equal ones only if the first one opens, unlike `"B"</think>"B"`."""
@@ -76,11 +79,15 @@ class Surroundings:
         if not after or after not in _QUOTES.get(before, ""):
             return False
         line = self._text[max(0, mark.start() - _LONG_LINE) : mark.start()].rpartition("\n")[2]
-        return before != after or _is_opened(line, before)
+        reach = range(mark.start() - len(line), mark.start())
+        return before != after or self._is_opened(reach, before)
 
     def begins_sentence(self, mark: Match[str]) -> bool:
         before = self._text[max(0, mark.start() - _LINE) : mark.start()].rstrip(" \t")
         return not before or before.endswith(_SENTENCE_ENDS)
+
+    def is_set_off(self, mark: Match[str]) -> bool:
+        return self.begins_sentence(mark) or self._text.startswith("\n", mark.end())
 
     def is_in_fence(self, mark: Match[str], since: int = 0) -> bool:
         fences = self._fences
@@ -133,9 +140,11 @@ class Surroundings:
         before = self._text[max(0, start - _LINE) : start].rpartition("\n")[2]
         return before, self._text[end : end + _LINE].partition("\n")[0]
 
-
-def _is_opened(line: str, sign: str) -> bool:
-    return len(_PAIRED[sign].findall(line)) % 2 == 1
+    def _is_opened(self, line: range, sign: str) -> bool:
+        if sign not in self._quotes:
+            self._quotes[sign] = [quote.start() for quote in _PAIRED[sign].finditer(self._text)]
+        quotes = self._quotes[sign]
+        return (bisect_left(quotes, line.stop) - bisect_left(quotes, line.start)) % 2 == 1
 
 
 def turn_end(text: str) -> int:

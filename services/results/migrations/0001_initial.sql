@@ -279,11 +279,14 @@ CREATE FUNCTION may_hold_reasoning(answer_text text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN strpos(answer_text, '</') > 0
     OR strpos(answer_text, '|>') > 0
+    OR strpos(answer_text, '｜>') > 0
     OR strpos(answer_text, '[/') > 0
     OR strpos(answer_text, '◁/') > 0
+    OR strpos(answer_text, '&lt;/') > 0
+    OR strpos(answer_text, '\u003c/') > 0
     OR strpos(answer_text, 'assistantfinal') > 0
     OR strpos(answer_text, '<unused95>') > 0
-    OR left(answer_text, 100) ~* '^\s*([<[◁]|assistant|analysis|thought|here)';
+    OR left(answer_text, 100) ~* '^\s*([<[◁]|&lt;|\\u003c|assistant|analysis|thought|here)';
 
 -- The times of an answer, which counts and figures of times share. The planner puts them into the query that calls them.
 CREATE FUNCTION reported_times(answer outcomes) RETURNS TABLE (name text, value double precision)
