@@ -444,7 +444,7 @@ CREATE FUNCTION json_number(value double precision) RETURNS text
 
 CREATE FUNCTION may_hold_reasoning(answer_text text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN ((strpos(answer_text, '</'::text) > 0) OR (strpos(answer_text, '|>'::text) > 0) OR (strpos(answer_text, '[/'::text) > 0) OR (strpos(answer_text, '◁/'::text) > 0) OR (strpos(answer_text, 'assistantfinal'::text) > 0) OR (strpos(answer_text, '<unused95>'::text) > 0) OR ("left"(answer_text, 100) ~* '^\s*([<[◁]|assistant|analysis|thought|here)'::text));
+    RETURN ((strpos(answer_text, '</'::text) > 0) OR (strpos(answer_text, '|>'::text) > 0) OR (strpos(answer_text, '｜>'::text) > 0) OR (strpos(answer_text, '[/'::text) > 0) OR (strpos(answer_text, '◁/'::text) > 0) OR (strpos(answer_text, '&lt;/'::text) > 0) OR (strpos(answer_text, '\u003c/'::text) > 0) OR (strpos(answer_text, 'assistantfinal'::text) > 0) OR (strpos(answer_text, '<unused95>'::text) > 0) OR ("left"(answer_text, 100) ~* '^\s*([<[◁]|&lt;|\\u003c|assistant|analysis|thought|here)'::text));
 
 CREATE FUNCTION one_line(value text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE

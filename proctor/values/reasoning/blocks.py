@@ -7,7 +7,8 @@ from proctor.values.reasoning.separated_text import SeparatedText, separated
 from proctor.values.reasoning.surroundings import Surroundings, turn_end
 
 _NAMES = (
-    r"(?:\w{1,20}[:_])?(?:(?:ant)?thinking|think(?:_(?:fast|slow|more))?|thoughts?|reasoning|reflection|analysis"
+    r"(?:\w{1,20}[:_])?(?:(?:ant)?thinking|think(?:_(?:fast|slow|more))?|thoughts?|reasoning"
+    r"|reflection|analysis"
     r"|scratchpad|monologue|reason|thought_process|chain_of_thought|cot)"
 )
 # The name of a group is the name of the mark, unless it is a tag or stands between bars, as in

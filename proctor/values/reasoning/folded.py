@@ -1,4 +1,4 @@
-"""Reasoning that is folded away in HTML, as chats show it: `<details><summary>Thoughts</summary>…</details>`."""
+"""Reasoning that chats fold away in HTML: `<details><summary>Thoughts</summary>…</details>`."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,8 @@ _AROUND_TITLE = r"(?:</?(?:b|strong|i|em)>|[^\w<>]){0,20}"
 _TITLED = re.compile(
     rf"\s{{0,40}}<summary(?:\s[^<>]{{0,200}})?>{_AROUND_TITLE}"
     r"(?:(?:show|view|see|my|the|model|internal|full|hidden|click to (?:see|view|expand|show)) ){0,3}"
-    rf"(?:{_NAMES}(?: (?:process|steps?|trace|content|for [^<>]{{1,40}}))?|(?:已)?(?:深度)?思考[^<>]{{0,20}}|推理(?:过程|過程)?)"
+    rf"(?:{_NAMES}(?: (?:process|steps?|trace|content|for [^<>]{{1,40}}))?"
+    rf"|(?:已)?(?:深度)?思考[^<>]{{0,20}}|推理(?:过程|過程)?)"
     rf"{_AROUND_TITLE}</summary>",
     re.IGNORECASE,
 )

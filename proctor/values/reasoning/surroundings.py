@@ -22,7 +22,8 @@ _BARE_FENCES = ("```", "~~~", '"""')
 _FENCE = re.compile(r'^[ \t]*(?:```|~~~)|"""', re.MULTILINE)
 # Words before and after a mark that a sentence is about.
 _WORD_BEFORE = re.compile(
-    r"(?<!\w)(?:the|an?|by|with|us(?:e|es|ing)|and|or|an?other|emits?|writes?|prints?|adds?|tags?|tokens?|marks?"
+    r"(?<!\w)(?:the|an?|by|with|us(?:e|es|ing)|and|or|an?other|emits?|writes?|prints?|adds?|tags?"
+    r"|tokens?|marks?"
     r"|markers?|closing|opening|end|until|called|named|plus|both|to)[ \t]+\Z",
     re.IGNORECASE,
 )

@@ -16,6 +16,8 @@ _BEGINS = re.compile(
     r"|<\|im_start\|>assistant|<\|(?:assistant|begin_of_text|startoftext)\|>))+",
     re.IGNORECASE,
 )
+# A mark of the turn that has lost its signs.
+_ROLE = re.compile(r"\Aassistant(?::[ \t]*|[ \t]*\n)\s*(?=\S)", re.IGNORECASE)
 _ASKED = "question|q|query|problem|exercise|task|example|human|user"
 _FIELD = (
     "instructions?|passage|paragraph|context|text|input|article"
@@ -29,6 +31,8 @@ _NEXT_TURN = re.compile(
     rf"|\n[ \t#>\[(]*\*{{0,3}}(?:(?:{_ASKED})\s?\d{{0,2}}|{_FIELD})\W{{0,3}}:",
     re.IGNORECASE,
 )
+# Questions that an answer numbers itself.
+_OWN_QUESTIONS = re.compile(rf"\W*(?:{_ASKED})\s?1\b", re.IGNORECASE)
 _FENCED = re.compile(r"```(?:json)?\s*(\{[^`]*\})\s*(?:```)?\s*\Z", re.IGNORECASE)
 _ANSWER_KEY = re.compile(
     r"(?:(?:final|correct|selected|chosen|best|predicted|your|the|my)[ _-]?)?"
@@ -58,6 +62,8 @@ def final_answer(text: str) -> str:
     text = text.strip()
     if text[:1] in ("<", "["):
         text = _BEGINS.sub("", text)
+    elif text[:9].lower() == "assistant":
+        text = _ROLE.sub("", text)
     text = _between_marks(text).strip()
     if "~~" in text:
         text = _STRUCK_OUT.sub(" ", text).strip()
@@ -65,7 +71,7 @@ def final_answer(text: str) -> str:
     if field is not None:
         return field
     has_marks = "<" in text or "[" in text or "\n" in text
-    next_turn = _NEXT_TURN.search(text) if has_marks else None
+    next_turn = _NEXT_TURN.search(text) if has_marks and not _OWN_QUESTIONS.match(text) else None
     return (text[: next_turn.start()] if next_turn else text).strip()
 
 

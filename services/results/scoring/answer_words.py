@@ -49,7 +49,8 @@ _LATIN = one_of(
     "(?:správna )?odpoveď(?: je)? ?:?",
     "răspuns(?:ul)?(?: corect)?(?: este)? ?:?",
     "(?:a )?helyes válasz(?: az?)? ?:?",
-    "oikea vastaus(?: on)? ?:?",
+    "(?:oikea )?vastaus(?: on)? ?:?",
+    r"\Aes (?:la|el)(?: opción| respuesta| letra)?",
     "(?:la )?resposta(?: correcta)?(?: és| ?:)",
     "(?:ang )?(?:tamang )?sagot(?: ay)? ?:?",
     "(?:točan|tačan) odgovor(?: je)? ?:?",
@@ -121,6 +122,8 @@ _WORDS_ABROAD = (
         "ik kies",
     ),
     "şık",
+    "es la ",
+    "es el ",
 )
 DENIAL_WORDS = any_of(
     r"not?|none|never|nothing|nor|neither|cannot|\w+n't|wrong|incorrect|false|unlikely|doubt\w*|least|avoid"
@@ -129,11 +132,26 @@ DENIAL_WORDS = any_of(
     after=r"\b",
 )
 DENIAL_ABROAD = any_of(
-    r"\b(?:nicht|nein|kein\w*|falsch\w*|pas|faux|jamais|incorrect[ao]|não|errad[oa]|fals[oa]|mentira|sé"
+    r"\b(?:nicht|nein|kein\w*|falsch\w*|pas|faux|fausses?|jamais|incorrect[ao]s?|não|errad[oa]s?"
+    r"|fals[oaie]s?|mentira|sé"
     r"|sei)\b",
-    r"\b(?:sbagliat[oa]|не|нет|неверн\w+|неправильн\w+|değil|yanlış|niet|geen|onjuist|fout|ليس|ليست|خطأ"
+    r"\b(?:sbagliat[oaie]|не|нет|неверн\w+|неправильн\w+|değil|yanlış|niet|geen|onjuist|fout|ليس|ليست|خطأ"
     r"|لا|غير)\b",
     "[不没沒非错錯違誤]|ない|ません|아니|아닙|않|틀|नहीं|गलत",
+)
+# What is said of the other options, as of "the others" in English.
+OF_OTHERS_ABROAD = re.compile(
+    r"[\s,;、.。]*(?:其他|其余|其它|他の|ほかの|나머지|다른"
+    r"|las (?:demás|otras)|los (?:demás|otros)|les autres"
+    r"|le altre|gli altri|die anderen"
+    r"|as (?:demais|outras)|остальные|другие|diğer|de andere|बाकी|अन्य|الأخرى"
+    r"|الخيارات الأخرى)[^.。!！\n]*(?:[.。!！\n]|\Z)",
+    re.IGNORECASE,
+)
+_ALSO_ABROAD = re.compile(
+    r"\b(?:también|tambien|auch|aussi|anche|também|ook|тоже|также|ayrıca|da doğru)\b|也|都是?正[确確]|も正し"
+    r"|도 맞|भी|أيضا",
+    re.IGNORECASE,
 )
 # Words of a case that is only thought of.
 _SUPPOSED = any_of(
@@ -209,6 +227,12 @@ CERTAINTY = re.compile(
     r"[ \t)]*(?:\n|\.(?!\d)|\Z)",
     re.IGNORECASE,
 )
+
+
+def allows_others_abroad(rest: str) -> bool:
+    """Whether a text says first that the other options are right as well."""
+    others = OF_OTHERS_ABROAD.match(rest)
+    return bool(others and _ALSO_ABROAD.search(others[0]) and not DENIAL_ABROAD.search(others[0]))
 
 
 def stated_abroad(folded: str) -> Iterator[Match[str]]:

@@ -45,6 +45,15 @@ _VIEW = re.compile(
     rf"|(?:think|believe|assume|say|guess)\b[^.!?,;\n]*{_IS_WRONG})[.!](?:\s+|\Z)",
     re.IGNORECASE,
 )
+# "Although some say yes, the evidence is against it."
+_CONCESSION = re.compile(
+    r"\b(?:although|though|even though|while|whereas) (?:some|many|most|a few|others|people|critics"
+    r"|opponents|it is (?:often|sometimes|commonly))"
+    r"(?: \w+){0,3}? (?:say|think|believe|argue|claim|assume|suggest|said|thought|believed|argued"
+    r"|claimed)\b[^.!?;\n,]*,\s+",
+    re.IGNORECASE,
+)
+_WORDS_OF_CONCESSIONS = ("hough ", "hile ", "hereas ")
 _PROMISE = re.compile(
     r"\A\W*(?:yes|yeah|no)\W{1,3}(?:(?:of course|sure|certainly|absolutely)\W{1,3})?"
     r"(?:i(?:'d| would|'m| am)(?: be)? (?:happy|glad|delighted|pleased|love) to"
@@ -104,6 +113,7 @@ def _end_of_line(text: str, start: int) -> int:
 
 def without_views(text: str) -> str:
     """Without sentences that say what others wrongly think: "People often confuse it with London"."""
+    text = _CONCESSION.sub("", text) if has_one_of(text, _WORDS_OF_CONCESSIONS) else text
     return _VIEW.sub(r"\1", text) if has_one_of(text, _WORDS_OF_VIEWS) else text
 
 

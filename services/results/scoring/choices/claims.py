@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from services.results.scoring.answer_text import BOXED, Mention, caseless
-from services.results.scoring.answer_words import is_own, sentence_before
+from services.results.scoring.answer_words import allows_others_abroad, is_own, sentence_before
 from services.results.scoring.choices.options import ChoiceOptions, Named
 from services.results.scoring.choices.statements import (
     IS_RIGHT,
@@ -19,7 +19,8 @@ from services.results.scoring.choices.statements import (
 
 EXPLAINS = (
     "(?:the|this|that|it|these|those|they|there|he|she|we|you|both|because|since|based|according|given|in|an?"
-    r"|its|his|her|their|my|i|with|by|for|from|after|when|every|each|all|some|not|explanation|reason|reasoning|rationale|justification)\b"
+    r"|its|his|her|their|my|i|with|by|for|from|after|when|every|each|all|some|not|explanation|reason"
+    r"|reasoning|rationale|justification)\b"
 )
 _TAKES_BACK = (
     r"(?:(?:strike|scratch) (?:that|this|it)|just kidding|(?:i am|i'm|just) (?:kidding|joking)"
@@ -32,10 +33,21 @@ _BECAUSE_ABROAD = (
     "porque|ya que|pues|puesto que|car|parce que|puisque|da|weil|denn|pois|perché|poiché|omdat|want|çünkü"
     "|karena|ponieważ|gdyż|потому|так как|поскольку|क्योंकि|لأن"
 )
+_OTHERS_ABROAD = (
+    "(?:las|los|les|le|gli|die|as|os|de) (?:demás|otr[ao]s|autres|altr[ie]|anderen?|demais|outr[ao]s)"
+)
+_NOT_THOSE = (
+    r"(?:and |while |but |whereas )?(?:options? |choices? )?\(?[A-J]\)?(?:(?:,|,? and"
+    r"|,? or) \(?[A-J]\)?){0,8}"
+    r" (?:is|are)(?:n't| not| wrong| incorrect| false)\b"
+)
 _END = re.compile(
     r"\s*(?:\Z|\n)|\s?[.!。।]+(?:\s+(?!\d)|\Z|(?=[^\W\d_a-z]))|[,;]?\s+(?=(?:because|since|as (?:it|this"
-    rf"|the|that|we))\b)|,\s+(?=(?:{_BECAUSE_ABROAD})\b)|,? ?(?=因为|因爲|なぜなら|왜냐하면)"
-    rf"|(?P<goes_on>\s?,\s+)(?={EXPLAINS})|\s-+\s+(?!{_TAKES_BACK})|\s\|\s(?=(?:confidence|certainty|reason|explanation)\b)",
+    rf"|the|that|we))\b)"
+    rf"|,\s+(?=(?:{_BECAUSE_ABROAD}|{_OTHERS_ABROAD})\b)|,? ?(?=因为|因爲|なぜなら|왜냐하면|其他"
+    rf"|其余|其它|所以|因此)"
+    rf"|[,;]\s+(?={_NOT_THOSE})|(?P<goes_on>\s?,\s+)(?={EXPLAINS})|\s-+\s+(?!{_TAKES_BACK})"
+    rf"|\s\|\s(?=(?:confidence|certainty|reason|explanation)\b)",
     re.IGNORECASE,
 )
 # Behind a letter comes what it stands for.
@@ -64,6 +76,9 @@ _REMARK = re.compile(
 )
 _SENTENCE_ENDS = re.compile(r"\Z|[.!,;)\n]")
 _AFTER_SENTENCE = re.compile(r"[.!。।)\]}]\s*\Z")
+# Behind a computation, and no heading above its options.
+_BLANK_LINE = re.compile(r"(?<=[\d)\]}%$])[ \t]*\n[ \t]*\n\s*\Z")
+_HASHES = re.compile(r"\s*#{4}[ \t]*")
 _MAY_GO_ON = frozenset({"yes", "no", "true", "false"})
 _EDGES_OF_FORMULA = "{}$ "
 _NUMBERED = re.compile(r"\s*(?:(\d{1,2})[.)]|Q(?:uestion)?\s?\d{0,3}[.:)])\s+")
@@ -79,7 +94,9 @@ _CHOOSES = (
 )
 _REASON = re.compile(r"(?:because|since)\b[^.!?\n]{1,300}(?:[.!\n]|\Z)", re.IGNORECASE)
 _IT_IS = re.compile(
-    rf"(?:(?:{SO}|of course)[,:]? )?{IT_IS}|{SO}[,:] |so (?=(?:yes|no)\b)|{_SURELY}|{_CHOOSES}", re.IGNORECASE
+    rf"actually,? (?=(?:yes|no)\b)|(?:(?:{SO}|of course)[,:]? )?{IT_IS}|{SO}[,:] |so (?=(?:yes"
+    rf"|no)\b)|{_SURELY}|{_CHOOSES}",
+    re.IGNORECASE,
 )
 
 
@@ -141,9 +158,9 @@ def _on_lines(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
     start = 0
     for line in answer.splitlines(keepends=True):
         end = start + len(line)
-        label = options.being(line)
+        label = options.being(_HASHES.sub("", line))
         if label is not None:
-            is_last = end >= len(answer) and _AFTER_SENTENCE.search(answer[:start]) is not None
+            is_last = end >= len(answer) and _ends_apart(answer, start)
             is_alone = start == 0 or is_last or (first == label and first_end == start)
             if is_alone and not is_last:
                 first, first_end = label, end
@@ -151,6 +168,13 @@ def _on_lines(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
         elif not line.strip() and first_end == start:
             first_end = end
         start = end
+
+
+def _ends_apart(answer: str, start: int) -> bool:
+    """Whether a last line follows a sentence, or stands as a paragraph or behind marks of an answer."""
+    is_paragraph = _BLANK_LINE.search(answer, max(0, start - 8), start) is not None
+    is_marked = _HASHES.match(answer, start) is not None
+    return is_paragraph or is_marked or _AFTER_SENTENCE.search(answer[:start]) is not None
 
 
 def _in_sentences(answer: str, folded: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
@@ -175,7 +199,9 @@ def _claimed(answer: str, stated: Statement, options: ChoiceOptions) -> StatedCh
 def _end_of_text(answer: str, named: Named, options: ChoiceOptions) -> "_End | None":
     """Where the text behind a letter ends, whose words are not known: "(B) the speed of light"."""
     found = _TEXT_OF_LETTER.match(answer, named.end) if named.is_letter else None
-    if not found or any(_is_other(name, found, named, options) for name in options.names_in(found["text"])):
+    if not found or allows_others_abroad(found["text"]):
+        return None
+    if any(_is_other(name, found, named, options) for name in options.names_in(found["text"])):
         return None
     return _End(found.end(), found.end())
 
@@ -249,8 +275,9 @@ def _behind_reason(answer: str, at: int) -> str:
 
 _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\. \Z")
 _WITHOUT_KIND = re.compile(
-    r"(?:\b(?:option|choice|answer|letter|opción|opção|opzione|optie|l'option|letra|lettre|lettera|alternativa|la|a|die"
-    r"|antwort|the)\s+"
+    r"(?:\b(?:option|choice|answer|letter|opción|opção|opzione|optie|l'option|letra|lettre|lettera"
+    r"|alternativa|la|a|die"
+    r"|antwort|antwoord|risposta|réponse|respuesta|resposta|odpowiedź|jawaban|svar|ответ|вариант|the)\s+"
     r"|选项|選項|選択肢|[A-Z][.)]\s+)+\Z",
     re.IGNORECASE,
 )

@@ -38,6 +38,8 @@ _SUPPOSED = any_of(
     r"|look at|discuss|evaluate|assess|let(?:'s| us)(?! (?:go|pick|choose|say|select))|torn between"
     r"|between (?:the |option )?X|neither|nor"
     r"|wanted|thought|they|your|used",
+    r"(?:second|third|next|2nd|3rd|other)(?:[- ]best| most| likeliest| choice| closest)|runner[- ]up"
+    r"|close second",
     r"part [a-z]|opposite|grade:|(?<!fits )(?<!fit )better(?! (?:answer|option|choice|fit))|is out|minus|plus"
     r"|equally|also (?:correct|right|true)|tie",
     before=r"\b",

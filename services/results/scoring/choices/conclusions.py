@@ -5,6 +5,7 @@ agree.
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 
 from services.results.scoring.answer_words import DENIAL_ABROAD, DENIAL_WORDS, is_own
@@ -25,6 +26,13 @@ _CORRECTS = re.compile(
 # Without these a sentence may only go on: "So, B".
 _REVISES = re.compile(
     r"\b(?:wait|actually|correction|oops|scratch|strike|rather|mistake|wrong|mistaken|on)\b", re.IGNORECASE
+)
+_RETRACTS = re.compile(
+    r"(?:\A|(?<=[\s.,;:!…-]))(?:(?:wait|actually|hmm+|oh|oops),? no\b|no,? wait\b|scratch that\b"
+    r"|strike that\b|correction(?=:)|oops\b"
+    r"|my mistake(?=[.,:;!-])|i made (?:a mistake|an error)(?=[.,:;!])|let me correct (?:that|this"
+    r"|myself)\b)[\s.,:;!-]*",
+    re.IGNORECASE,
 )
 _MAY_CORRECT = re.compile(
     "no[,.]|wait|actual|correct|oops|sorry|scratch|strike|rather|mista|wrong|mean|error|second|reflect|review"
@@ -101,6 +109,7 @@ def _conclusions(answer: str, options: ChoiceOptions, read: ReadClaim) -> Iterat
     folded = answer.lower()
     if _MAY_CORRECT.search(folded):
         yield _corrected(answer, options, read)
+        yield _retracted(answer, options, read)
     if "if " in folded:
         forced = _FORCED.search(answer)
         yield options.being(forced["name"]) if forced else None
@@ -156,6 +165,14 @@ def _corrected(answer: str, options: ChoiceOptions, read: ReadClaim) -> int | No
                 return None
             return None if is_taken_back(rest, label, options) else label
     return None
+
+
+def _retracted(answer: str, options: ChoiceOptions, read: ReadClaim) -> int | None:
+    """What stands behind words that take all before them back: "A... wait, no. It is in France, so B"."""
+    last = deque(_RETRACTS.finditer(answer), maxlen=1)
+    rest = answer[last[0].end() :].strip() if last else ""
+    label = read(rest) if rest and "?" not in rest else None
+    return None if label is None or options.forms[label] in NO | YES or voices_doubt(rest) else label
 
 
 def _may_be_a_thought(before: str, label: int, options: ChoiceOptions) -> bool:

@@ -3,7 +3,13 @@
 import re
 
 from services.results.scoring.answer_text import Mention
-from services.results.scoring.answer_words import DENIAL_ABROAD, DOUBT_WORDS, any_of
+from services.results.scoring.answer_words import (
+    DENIAL_ABROAD,
+    DOUBT_WORDS,
+    OF_OTHERS_ABROAD,
+    allows_others_abroad,
+    any_of,
+)
 from services.results.scoring.choices.claims import EXPLAINS
 from services.results.scoring.choices.options import ChoiceOptions
 
@@ -48,7 +54,7 @@ _CONFIRMS = re.compile(
     re.IGNORECASE,
 )
 DENIES_OTHER = re.compile(
-    r"\b(?:not|nor|neither|than|over|unlike|isn't|aren't|wasn't)(?: an?| the)?(?: option| choice"
+    r"\b(?:not|no|nor|neither|than|over|unlike|isn't|aren't|wasn't)(?: an?| the)?(?: option| choice"
     r"| answer)? ?[(\[]?\Z",
     re.IGNORECASE,
 )
@@ -148,6 +154,11 @@ def is_taken_back(rest: str, label: int, options: ChoiceOptions) -> bool:
     sums_up = _SUMS_UP.match(rest) if options.letters else None
     if sums_up and not any(name.label == label for name in options.names_in(sums_up[0])):
         rest = rest[sums_up.end() :]
+    if allows_others_abroad(rest):
+        return True
+    others = OF_OTHERS_ABROAD.match(rest)
+    if others and all(name.label != label for name in options.names_in(others[0])):
+        rest = rest[others.end() :]
     form = options.forms[label]
     if form in NO and _AFFIRMS_NO.fullmatch(rest):
         return False

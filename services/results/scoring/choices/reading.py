@@ -26,6 +26,7 @@ from collections.abc import Sequence
 
 from services.results.scoring.answer_marks import final_answer
 from services.results.scoring.answer_text import bare, unmarked
+from services.results.scoring.answer_words import has_one_of
 from services.results.scoring.choices.asides import (
     without_courtesies,
     without_lists,
@@ -51,6 +52,8 @@ _MAX_CONCLUSION = 2_000
 _AROUND_CHOICE = 40
 _SPACES = re.compile(r"[ \t]+")
 _ON_THE_NEXT_LINE = re.compile(r":[ \t]*\n\s*")
+_GOING_ON = (" is\n", " are\n", " be\n", " choose\n", " select\n", " pick\n", " reject\n", " exclude\n")
+_SENTENCE_GOES_ON = re.compile(r"\b(is|are|be|choose|select|pick|reject|exclude)[ \t]*\n\s*")
 # As in "Q: … A: …", or the first option.
 _MARK_OF_ANSWER = re.compile(r"A ?:\s*(?=\S)")
 _ASKED_AGAIN = re.compile(r"Q(?:uestion)?:[^\n]*\n+(?=A(?:nswer)?:)", re.IGNORECASE)
@@ -136,6 +139,8 @@ def _prepared(answer: str, options: ChoiceOptions) -> str:
     lines = _PLACE.sub(lambda found: _option_in_place(found, options), lines)
     if "\n" in lines:
         lines = without_lists(lines, options.letters)
+        if has_one_of(lines, _GOING_ON):
+            lines = _SENTENCE_GOES_ON.sub(r"\1 ", lines)
         lines = _ON_THE_NEXT_LINE.sub(": ", HEADING.sub(r"\1: ", lines)).strip()
     mark = _MARK_OF_ANSWER.match(lines)
     if mark and asked:

@@ -27,6 +27,8 @@ _NOT_THIS = re.compile(
 _REPLACED = re.compile(r"\bnot (?!only|just|merely)[^.,;]{1,60}?,? but (?:rather )?", re.IGNORECASE)
 _SUPPOSES = re.compile(r"\b(?:if|unless|when|provided|whether)\b", re.IGNORECASE)
 _DIGIT = re.compile(r"\d")
+# "A" is an article there.
+_OF_A_NOUN = re.compile(r" (?!(?:is|are|was|were|has|would|seems|and|or|says|because|since|as)\b)[a-z]+")
 # They say nothing by themselves.
 _PLAIN = frozenset(
     {
@@ -101,7 +103,11 @@ def retold_choice(answer: str, options: ChoiceOptions) -> int | None:
         return None
     [label] = labels
     others = set[str]().union(*map(set, texts)) - {*texts[label]}
-    named = {name.label for name in options.names_in(answer)}
+    named = {
+        name.label
+        for name in options.names_in(answer)
+        if not (answer[name.start : name.end] == "A" and _OF_A_NOUN.match(answer, name.end))
+    }
     is_of_one = others.isdisjoint(told) and named <= {label}
     return label if is_of_one and _is_asserted(answer, texts[label]) else None
 

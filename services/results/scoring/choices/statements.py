@@ -19,7 +19,8 @@ _NOUN = (
 # Before a colon these name a field of the question.
 _SUBJECT = "(?:statement|hypothesis|claim|sentence|review|tone|one)"
 _SURELY = (
-    "(?: (?:clearly|definitely|therefore|thus|hence|then|indeed|probably|grammatically|(?:most )?likely))?"
+    "(?: (?:clearly|definitely|therefore|thus|hence|then|indeed|probably|grammatically|(?:most )?likely"
+    "|an? (?:clear|definite|resounding|firm|strong|simple)))?"
 )
 _IS = f" (?:is|must be|should be|would be|will be|has to be|would have to be){_SURELY}(?: (?:one|that) of)?"
 IT_IS = (
@@ -48,7 +49,7 @@ _OF_WHAT = one_of(
 # Patterns of folded text begin with what sets them apart, without flags: so they are searched fast.
 _STATED = re.compile(
     rf"(?:{_NOUN}(?: {_OF_WHAT})?(?:{_ASIDE}?{_IS} ?:?| ?[=:→]|(?<=ans)\.| ?-(?= ))"
-    rf"|(?P<subject>{_SUBJECT})(?: {_OF_WHAT})?{_IS}|(?:final|correct) ?:)[ \t]*"
+    rf"|vote (?:goes to|is for)|(?P<subject>{_SUBJECT})(?: {_OF_WHAT})?{_IS}|(?:final|correct) ?:)[ \t]*"
 )
 _I_SAY = re.compile(
     r"i(?:'d|'ll|'m| would| will| am)?(?: \w{2,12}ly)? (?:(?:choose|pick|select|say|answer"
@@ -62,11 +63,14 @@ _REPLACED = re.compile(
     rf"not(?:{_IT_WAS}| (?!only|just|merely|simply|quite|sure)[^.;,:\n]{{1,40}},? but (?:rather |instead )?)"
 )
 _IS_REPLACED = re.compile(rf"isn't{_IT_WAS}")
-_WE_SAY = re.compile(r"we (?:choose|pick|select|conclude)(?: that)?(?: (?:it is|it's))? ?:?[ \t]*")
+_WE_SAY = re.compile(
+    r"(?:we|you (?:should|must|need to)) (?:choose|pick|select|mark|conclude"
+    r"|go with)(?: that)?(?: (?:it is|it's))? ?:?[ \t]*"
+)
 _THUS = re.compile(rf"(?:so|thus|therefore|hence)[,:]?[ \t]+(?:{IT_IS})?")
 _OTHERS = (
     (_I_SAY, ("i ", "i'")),
-    (_WE_SAY, ("we choose", "we pick", "we select", "we conclude")),
+    (_WE_SAY, ("we ", "you should", "you must", "you need to")),
     (_THUS, ("so", "thus", "therefore", "hence")),
     (_REPLACED, ("not",)),
     (_IS_REPLACED, ("isn't",)),
@@ -76,6 +80,12 @@ _GO_ON, _DENY_FIRST = (_I_SAY, _WE_SAY), (_REPLACED, _IS_REPLACED)
 # Behind the name of a choice.
 _IS_RIGHT = one_of(
     r" it is(?=[.!\n]|\Z)",
+    r" (?:(?:alone )?(?:gets my vote|remains|wins|prevails|comes out (?:on top|ahead)|is the winner|takes it"
+    r"|edges it out)(?: (?:out|here|this one))?(?=[.!,\n]|\Z)"
+    r"|(?:fits|matches|describes|answers|explains|captures)(?: (?:the|this|all))?(?: [\w-]+){0,3}"
+    r" (?:best|perfectly|exactly|correctly)(?=[.!,\n]|\Z)"
+    r"|(?:correctly|accurately|best) (?:describes|explains|states|identifies|answers|captures|reflects"
+    r"|summari[sz]es)(?: [\w-]+){0,8}(?=[.!\n]|\Z))",
     r" is what (?:you|we)(?:'re| are)? (?:want|need|looking for)\b",
     r" the (?:correct|right|best) (?:answer|option|choice)(?=[.!\n]|\Z)",
     " (?:alone )?(?:is|seems|would be)"
@@ -111,6 +121,14 @@ _WORDS_OF_RIGHT = (
     *(
         "it is",
         "is what",
+        "win",
+        "my vote",
+        "remains",
+        *("perfectly", "exactly", "accurately"),
+        "prevail",
+        "comes out",
+        "takes it",
+        "edges it",
         *("only one", "only option", "only choice", "only answer", "only value"),
         *("better answer", "better option", "better choice", "better fit"),
         "correct",

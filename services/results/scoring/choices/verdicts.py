@@ -36,6 +36,20 @@ _LAST_VERDICT = re.compile(
     r"|(?P<wrong>no|false|incorrect|wrong|not correct))(?: answer| option| choice)?[\s.!)*]*\Z",
     re.IGNORECASE,
 )
+# As in a list of tasks.
+_TICK = re.compile(r"^([ \t]*(?:[-*•+] )?)\[(?:(?P<right>[xX✓✔✅])|[ ]?)\] (?P<option>[^\n]+)", re.MULTILINE)
+# "London? No. Paris? Yes."
+_ASKED = re.compile(
+    r"(?P<name>[^.!?;\n]{1,120})\?\s*(?:[-*–—→:>]+\s*)?(?:(?P<right>yes|yep|correct|right|true)"
+    r"|(?P<wrong>no|nope|wrong|incorrect|false))\b"
+    r"(?P<rest>[^?\n]*?)(?=(?:(?<=[.!,;])\s+[^.!?;\n]{1,120}\?)|\n|\Z)",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    r"\W*(?:(?:is|could|can) (?:it|this|that|the answer)(?: be)?|(?:how|what) about|option|choice"
+    r"|and|or|then|so|maybe|perhaps)\s+",
+    re.IGNORECASE,
+)
 _LETTER = r"(?:(?:options?|choices?|answers?) )?\(?[A-J]\)?(?![\w'])"
 _LETTERS = rf"{_LETTER}(?:(?:,|,? and|,? or|,? nor|/| &) ?{_LETTER}){{0,10}}"
 _DENIED = (
@@ -53,20 +67,23 @@ _DENIED = (
 _ONE_LETTER = re.compile(r"(?<![A-Za-z'])[A-J](?![\w'])")
 # Words that lead to a choice, and neither deny nor doubt it.
 _OPENS = (
-    r"ok|okay|alright|well|hm+|certainly|sure|absolutely|indeed|exactly|right|so|and|thus|therefore|hence|then"
+    r"ok|okay|alright|well|hm+|certainly|sure|absolutely|indeed|exactly|right|so|and|thus|therefore"
+    r"|hence|then"
     r"|(?:strongly|mostly|largely|clearly|generally|overwhelmingly|predominantly|extremely"
     r"|very)(?= (?:positive|negative))"
     r"|clearly|finally|overall|obviously|also(?= \(?[A-J]\b)|easy(?: one)?|pretty sure|to sum up"
     r"|in short|in summary|tl;?dr|short answer"
 )
 _POINTS = (
-    r"it|its|it's|that|that's|this|which|here's|is|looks|seems|appears|like|must|be|has|have|had|to|should"
+    r"what(?= (?:remains|is left))|it|its|it's|that|that's|this|which|here's|is|looks|seems|appears"
+    r"|like|must|be|has|have|had|to|should"
     r"|would|leaves|leaving|left|remaining|remains|us|only|makes|means|points to|corresponds to|matches"
     r"|leans|expresses|conveys|(?-i:an?)(?= [a-z]{2})"
     r"|(?:review|tweet|text|comment|sentence|statement)(?= (?:is|leans|expresses|conveys|has))"
 )
 _PICKS = (
-    r"i|i'd|i'll|i'm|we|we'd|my|our|you(?:'re| are) looking for|you (?:want|need)|think|believe|guess|say|get"
+    r"i|i'd|i'll|i'm|am|gotta|got to|(?:about|around|nearly|almost)(?= \d)|we|we'd|my|our|you(?:'re"
+    r"| are) looking for|you (?:want|need)|think|believe|guess|say|get"
     r"|conclude|choose|choosing|pick|picking|select|selecting|mark|go|going|gonna|take|stick|sticking"
     r"|settle on|settling on|can only be|let's|\d+ ?% sure|sure|with|for|opt|the|answer|option|choice"
     r"|letter|one"
@@ -116,7 +133,12 @@ _ENDS = " \t.!)*"
 
 def judged_choice(answer: str, prepared: str, options: ChoiceOptions) -> int | None:
     """`prepared`: the answer without its lists of options; all that both say must be one choice."""
-    labels = {*_judged(answer, prepared, options), *_settled(prepared, options)}
+    answer = _ticked(answer) if "[" in answer else answer
+    labels = {
+        *_judged(answer, prepared, options),
+        *_settled(prepared, options),
+        *(_walked(prepared, options) if "?" in prepared else ()),
+    }
     if len(labels) != 1:
         return None
     (label,) = labels
@@ -140,6 +162,36 @@ def _judged(answer: str, prepared: str, options: ChoiceOptions) -> Iterator[int]
     rest = set(range(len(options.forms))) - denied
     if len(rest) == 1:
         yield from rest
+
+
+def _walked(answer: str, options: ChoiceOptions) -> Iterator[int]:
+    """The one option of which a walk over several asks and says yes; nothing may follow that."""
+    asked = [*_ASKED.finditer(answer)] if answer.count("?") > 1 else []
+    if len(asked) < _FEWEST - 1 or len(asked) != answer.count("?") or asked[0].start() > 0:
+        return
+    labels = [_named_in(found["name"], options) for found in asked]
+    right = [label for label, found in zip(labels, asked, strict=True) if found["right"]]
+    rests = " ".join(found["rest"] for found in asked if found["right"]) + answer[asked[-1].end() :]
+    is_plain = None not in labels and len({*labels}) == len(labels) and len(right) == 1
+    if (
+        is_plain
+        and right[0] is not None
+        and not (voices_doubt(answer) or is_taken_back(rests, right[0], options))
+    ):
+        yield right[0]
+
+
+def _named_in(name: str, options: ChoiceOptions) -> int | None:
+    while lead := _ASKS.match(name):
+        name = name[lead.end() :]
+    return options.being(name)
+
+
+def _ticked(answer: str) -> str:
+    """Boxes that are ticked or not, as marks of right and wrong."""
+    return _TICK.sub(
+        lambda box: f"{box[1]}{box['option']} {_RIGHT[0] if box['right'] else _WRONG[0]}", answer
+    )
 
 
 def _verdicts(answer: str, options: ChoiceOptions) -> Iterator[tuple[int, bool | None]]:

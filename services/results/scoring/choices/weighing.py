@@ -6,7 +6,7 @@ stands at the end or first of all, unless one of equal weight says otherwise and
 
 import re
 
-from services.results.scoring.answer_words import COURTESY, DENIAL_ABROAD
+from services.results.scoring.answer_words import COURTESY, DENIAL_ABROAD, allows_others_abroad
 from services.results.scoring.choices.doubts import NO, YES, voices_doubt
 from services.results.scoring.choices.evidence import Sentence, Weight, sentences
 from services.results.scoring.choices.explanations import is_doubted
@@ -102,7 +102,12 @@ def _held(said: list[Sentence], claim: Sentence) -> int | None:
     is_denied = any(label in one.denied for one in behind) or (
         behind and DENIAL_ABROAD.search(behind[0].text)
     )
-    is_open = _REPLIES.match(rest) or _PREFERS_ANOTHER.search(rest) or is_doubted(rest)
+    is_open = (
+        _REPLIES.match(rest)
+        or _PREFERS_ANOTHER.search(rest)
+        or is_doubted(rest)
+        or allows_others_abroad(rest)
+    )
     return None if is_denied or is_open else label
 
 

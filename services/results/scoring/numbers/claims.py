@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from services.results.scoring.answer_words import has_one_of
-from services.results.scoring.numbers.number_tokens import has_number
+from services.results.scoring.numbers.number_tokens import DIGIT, has_number
 from services.results.scoring.numbers.written_numbers import WrittenNumber, read_number
 
 # Behind these comes why, or where the number comes from: it is left out.
@@ -17,6 +17,7 @@ _REASON = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_ROUNDED_RESULT = re.compile(r"(?:\b(?:is|are|was|gives|equals|makes)|[=≈])\s\S{0,2}\d")
 _WORDS_OF_REASONS = (
     *(
         "because",
@@ -57,6 +58,22 @@ _PURPOSE = re.compile(
     r"|pass|feed|fill|travel|drive|walk|read|serve|achieve)\b[^=]*\Z",
     re.IGNORECASE,
 )
+# "2 people that lifted at least 46 pounds": a bound in what the number is of is no second value.
+_BOUNDED = re.compile(
+    r"(\d\S*(?: [a-z-]+){1,4}) (?:that|who|which|with|whose|having)\b[^.,;:=\n\d]*\b(?:than|at least"
+    r"|at most|over|under|above|below"
+    r"|exactly) \S{0,2}\d[\d.,]*%?(?: [a-z]+){0,6}(?=[.,;\n]|\Z)",
+    re.IGNORECASE,
+)
+# "6 ways to arrange 3 books"
+_WAYS = re.compile(
+    r"(\d\S*(?: (?:different|distinct|possible|total|unique))? (?:ways?|arrangements?|permutations?"
+    r"|combinations?"
+    r"|possibilities|outcomes?|methods?))\b(?:(?!\b(?:and|or|but|so|each|per|plus|while)\b)[^.,;:=\n])*",
+    re.IGNORECASE,
+)
+_WORDS_OF_BOUNDS = ("than", "at least", "at most", "over", "under", "above", "below", "exactly")
+_WORDS_OF_WAYS = ("way", "arrangement", "permutation", "combination", "possibilit", "outcome", "method")
 # Behind these may come another value, and then the answer is not plain.
 _TURN = re.compile(r"[,;]?\s*\b(?:which|where|who|so\sthat|if|when|unless)\b", re.IGNORECASE)
 _WORDS_OF_TURNS = ("which", "where", "who", "so", "if", "when", "unless")
@@ -90,10 +107,21 @@ def without_reason(text: str) -> str:
     if " to " in text:
         text = _PURPOSE.sub(r"\1", text)
     folded = text.casefold()
+    if has_one_of(folded, _WORDS_OF_WAYS):
+        text = _WAYS.sub(r"\1", text)
+    if has_one_of(folded, _WORDS_OF_BOUNDS):
+        text = _BOUNDED.sub(r"\1", text)
     if has_one_of(folded, _WORDS_OF_COMPARISONS):
         text = _COMPARED.sub(r"\1", text)
-    may_have = has_one_of(folded, _WORDS_OF_REASONS)
-    return _REASON.split(text, maxsplit=1)[0] if may_have else text
+    reason = _REASON.search(text) if has_one_of(folded, _WORDS_OF_REASONS) else None
+    if reason is None:
+        return text
+    head = text[: reason.start()]
+    # "Rounded to 2 decimals it is 3.14" says first how what follows is rounded.
+    is_of_what_follows = "ounded" in reason[0] and (
+        not DIGIT.search(head) or _ROUNDED_RESULT.search(text, reason.end())
+    )
+    return text if is_of_what_follows else head
 
 
 def may_turn(text: str) -> bool:

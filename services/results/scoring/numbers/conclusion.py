@@ -18,7 +18,7 @@ _ASCII_END = (
 _SENTENCE_END = re.compile(_ASCII_END, re.DOTALL)
 _ANY_SENTENCE_END = re.compile(rf"{_ASCII_END}|(?<=[。！？])", re.DOTALL)
 _LEADS_ON = re.compile(
-    r"""(?<!\w) (?: so | therefore | thus | hence | altogether | (?<!to\s)makes? | gives? | got
+    r"""(?<!\w) (?: so | i\.e\.,? | therefore | thus | hence | altogether | (?<!to\s)makes? | gives? | got
         | obtain(?:s|ed)? | yields?
         | gets?(?!\s+(?:to|there|here|home|back|in|out|up)\b) | equals?
         | totals? | leaves | leaving | is | are | was | were | (?<!to\s)be
@@ -50,6 +50,8 @@ _REFUSES = re.compile(
     r"""(?<!\bwho\s)\b(?: cannot | can(?:'t|\snot) | could(?:n't|\snot)
         | (?:not|n't)\s(?:\w+\s)?(?:enough|possible|sufficient|know)
         | would\sneed | please\s(?:provide|clarify|share) | sorry
+        | (?:the|this)\s(?:question|problem|task|exercise)\s(?:has|asks|contains|consists|says|states|mentions
+          |requires|gives)
         | insufficient | unable | impossible | undetermined | unknown | incorrect | wrong | as\san\sai )\b""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -68,14 +70,15 @@ _WORDS_OF_REFUSALS = (
         "undetermined",
         "unknown",
     ),
-    *("incorrect", "wrong", "as an"),
+    *("incorrect", "wrong", "as an", "question", "problem", "task", "exercise"),
 )
 _DENIES = re.compile(
     r"\b(?:is|was|(?<!\bthat )(?<!\bwho )(?<!\bwhich )(?:are|were))(?:\snot|n't)\b", re.IGNORECASE
 )
 _DIGITS = re.compile(r"\d[\d.,]*")
 _DENIES_NUMBER = re.compile(
-    r"\A\W*(?:not|no|nicht|non|não|pas|niet|nie)\s(?=\S?\d)|(?:\bno\ses|\bnon\sè|\bnão\sé|\bn'est\spas|\bist\snicht|\bis\sniet|\bnie\sjest|\bне"
+    r"\A\W*(?:not|no|nicht|non|não|pas|niet|nie)\s(?=\S?\d)|(?:\bno\ses|\bnon\sè|\bnão\sé"
+    r"|\bn'est\spas|\bist\snicht|\bis\sniet|\bnie\sjest|\bне"
     r"|不是|并非|並非)\s?\S?\d|\d\S{0,8}?\s?(?:ではない|ではありません|じゃない|(?:이|가)\s?아니|değil)",
     re.IGNORECASE,
 )
@@ -105,8 +108,18 @@ _ENTRY = re.compile(
     r"^\W*(?P<label>[^\W\d][^\n:=()\d+*/^]{0,40}?)\s*[:=)]\s*(?P<value>\S{0,3}\d\S*(?:\s\w+)?)[ \t]*$",
     re.MULTILINE,
 )
+# One of several that are numbered, as "Answer 1: 5" and "b) 6".
+_NUMBERED_ENTRY = re.compile(
+    r"(?:^|(?<=[.,;\d%] )|(?<=and ))\W*(?:(?P<name>[^\W\d_]{1,12})\s?)?[(#]?(?P<mark>\d{1,2}"
+    r"|(?<![^\W\d_])(?:[a-e]|i{1,3}|iv))\W{0,3}[:=)]\W{0,3}?"
+    r"(?:[a-z] ?= ?)?(?P<value>[-$€£]{0,2}\d[\d.,]*)(?!\s?[-+*/×÷^=(\d])",
+    re.MULTILINE | re.IGNORECASE,
+)
+# One of several has one of these.
+_MARKS_OF_ENTRIES = ("2:", "2)", "3:", "3)", "b:", "b)", "B:", "B)", "c)", "ii)", "ii:")
+_STEPS = frozenset({"step", "stage"})
 _SUM = re.compile(
-    r"total|sum|answer|result|all|overall|altogether|difference|profit|left|remain", re.IGNORECASE
+    r"total|sum|answer|result|final|all|overall|altogether|difference|profit|left|remain", re.IGNORECASE
 )
 # A longer sentence is the repeats of a model that has lost itself.
 MAX_SENTENCE = 2000
@@ -212,6 +225,14 @@ def _has_two_facts(sentence: str) -> bool:
 
 def _has_several_entries(text: str) -> bool:
     """A list of named values without a sum at its end: which of them is the answer is not said."""
+    numbered = [*_NUMBERED_ENTRY.finditer(text)] if has_one_of(text, _MARKS_OF_ENTRIES) else []
+    if (
+        len(numbered) > 1
+        and not text[numbered[-1].end() :].strip(" .%*\n")
+        and not _STEPS & {(entry["name"] or "").casefold() for entry in numbered}
+    ):
+        marks, values = ({entry[part] for entry in numbered} for part in ("mark", "value"))
+        return len(marks) > 1 and len(values) > 1
     entries = [*_ENTRY.finditer(text)] if "\n" in text else []
     is_at_the_end = bool(entries) and not text[entries[-1].end() :].strip()
     if len(entries) < 2 or not is_at_the_end or _SUM.search(entries[-1]["label"]):

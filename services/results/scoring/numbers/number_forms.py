@@ -60,6 +60,22 @@ _OTHER_EMPHASIS = re.compile(r"(?<!\w)_+|_+(?!\w)|`+")
 _CURRENCY_WORD = re.compile(
     r"[RrTtFfKk](?<!\w.)(?:(?<=[Rr])[Ss]|(?<=[Tt])[Kk]|(?<=[Ff])[Rr]|(?<=[Kk])[ČčRr])\.?\s?(?=\d)"
 )
+_BARS = re.compile(r"\\left\s?\|\s*|\\lvert\s*|\s*\\right\s?\||\s*\\rvert\b|\\vert\b")
+# An absolute value is computed; cells of a table have spaces around what they hold.
+_ABSOLUTE = re.compile(
+    r"(?<![|\w])\|{1,2}(?P<inside>(?=[^|\n]{0,60}[-+\u2212\u2013])[^\s|=][^|=\n]{0,60}"
+    r"|[\w.]{1,20}(?=\|\s?[-+*/=]))\|{1,2}(?!\|)"
+)
+_ENVIRONMENT = re.compile(
+    r"\\(?:begin|end)\s?\{(?:align|aligned|alignat|equation|gather|gathered|split|eqnarray|multline)\*?\}"
+)
+# What a function or a relation has as its value: its arguments are no values beside it.
+_CALL = re.compile(
+    r"(?<![\w.\\])(?:[A-Za-z]{1,10}(?:_\{?\w{1,4}\}?)?\([^()=\n]{1,60}\)|\\(?:log|ln"
+    r"|lg)\s?(?:_\s?\{?\w{1,4}\}?)?\s?[({]?\w{1,8}[)}]?"
+    r"|\\(?:gcd|lcm|min|max|det|Pr)\s?\([^()=\n]{1,60}\))(?=\s*[=≈])"
+)
+_MAY_CALL = re.compile(r"[A-Za-z]\(|_|\\l|\\[gm]")
 _GROUPED_DIGITS = re.compile("(?<=[0-9])\uff0c(?=[0-9])")
 
 
@@ -98,6 +114,10 @@ def in_one_form(text: str) -> str:
         text = _GROUPED_DIGITS.sub(",", text) if "\uff0c" in text else text
         text = _VULGAR_FRACTION.sub(lambda one: " " + _decomposed(one[0]).replace("\u2044", "/"), text)
         text = _RAISED.sub(lambda run: "^" + _decomposed(run[0]).replace("\u2212", "-"), text)
+    if "|" in text or "vert" in text:
+        text = _ABSOLUTE.sub(r"√(\g<inside>)", _BARS.sub("|", text))
+    if "=" in text and _MAY_CALL.search(text):
+        text = _CALL.sub("f", text)
     if "\\" in text or "{" in text:
         text = _without_latex(text)
     if " 000" in text or not text.isascii():
@@ -134,6 +154,7 @@ def _unless_computed_with(found: re.Match[str]) -> str:
 
 
 def _without_latex(text: str) -> str:
+    text = _ENVIRONMENT.sub(" ", text).replace("&=", "=") if "\\begin" in text else text
     text = text.replace("\\!", "").replace("\\$", "$").replace("\\%", "%").replace("\\\\", "\n")
     text = _SPACES.sub(",", text)
     text = _LATEX_SPACE.sub(" ", _STYLED.sub(r" \1 ", _DEGREE.sub("°", text)))

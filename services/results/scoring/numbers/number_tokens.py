@@ -44,7 +44,23 @@ _TOKEN = re.compile(
 )
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 _FUNCTIONS = frozenset(
-    {"log", "ln", "sin", "cos", "tan", "sqrt", "exp", "lg", "lim", "arctan", "arcsin", "mod"}
+    {
+        "log",
+        "ln",
+        "sin",
+        "cos",
+        "tan",
+        "sqrt",
+        "exp",
+        "lg",
+        "lim",
+        "arctan",
+        "arcsin",
+        "mod",
+        "abs",
+        "gcd",
+        "lcm",
+    }
 )
 SIGN_WORDS = frozenset({"minus", "negative"})
 _COMPUTED_WITH = _FUNCTIONS | SIGN_WORDS

@@ -53,7 +53,9 @@ _WORDS_OF_STATEMENTS = ("ans", "final")
 _DENIED = re.compile(r"\s*(?:not|no|isn't|n't|cannot|can't|unknown|unclear)\b", re.IGNORECASE)
 # Also before a statement: a step on the way, or the answer of another.
 _NOT_LAST = re.compile(
-    r"\b(?:(?:wrong|incorrect|your|tempting|naive|part)\b|first\s*(?:\w+\s*)?\Z)", re.IGNORECASE
+    r"\b(?:(?:wrong|incorrect|your|tempting|naive|part)\b|(?:first|second|third|fourth"
+    r"|alternative)\s*(?:\w+\s*)?\Z)",
+    re.IGNORECASE,
 )
 _DOUBT = any_of(
     *DOUBT_WORDS,
@@ -69,6 +71,40 @@ _CORRECTS = any_of(
     before=r"\b",
     after=r"\b",
 )
+# What others answer wrongly takes nothing back.
+_OF_OTHERS = re.compile(
+    r"(?:\A|(?<=[.!?\n])|(?<=\s))\W*(?:(?:a|the|one) )?(?:very )?(?:common|frequent|typical|usual"
+    r"|tempting|popular) (?:mistake|error|misconception|wrong answer|trap|pitfall)s?\b[^.!?\n]*[.!?\n]?",
+    re.IGNORECASE,
+)
+_CORRECTION = any_of(
+    r"(?:no|hmm+|oh),? (?:wait|actually)|wait,? (?:no|actually|hmm+|that)|wait|oops|hmm+,? actually"
+    r"|correction(?=\s?[:,.;\d-])|scratch that|strike that|my mistake(?! was)"
+    r"|actually,? (?:it|that|the (?:correct|right) answer|no)(?:'s| is| should be)?"
+    r"|i (?:made (?:a mistake|an error)|meant?)",
+    before=r"(?:\A|(?<=[\s.,;:!?*-]))",
+    after=r"\b",
+)
+_RECONSIDERS = any_of(
+    r"hmm+",
+    r"let(?:'s| us| me) (?:recomput|recalculat|redo|reconsider|try again)\w*",
+    before=r"\b",
+    after=r"\b",
+)
+_WORDS_OF_CORRECTIONS = (
+    "hmm",
+    "let",
+    "wait",
+    "oops",
+    "correct",
+    "scratch",
+    "strike",
+    "mista",
+    "actually",
+    "error",
+    "mean",
+)
+_WORDS_OF_OTHERS = ("mistake", "error", "misconception", "wrong", "trap", "pitfall")
 _CONCLUDES = re.compile(
     r"=|\b(?:so|therefore|thus|hence|totals?|needs?|left|altogether|must|correct|final)\b", re.IGNORECASE
 )
@@ -87,6 +123,11 @@ _WORD = re.compile(r"[^\W\d_]{2}")
 _DIGIT = re.compile(r"\d")
 _SIGN_BEFORE_BOX = re.compile(r"[-\u2212\d]")
 _SIGN_BEHIND_BOX = re.compile(r"\^|!(?=\w)")
+_AS_CORRECTED = re.compile(
+    r"\A[\s.,:;!*-]*(?:no,? )?(?:(?:it|that|this|the (?:correct|right|actual) answer"
+    r"|the answer)(?:'s| is| should be| must be)? )?",
+    re.IGNORECASE,
+)
 _OR = re.compile(r"[\s$]*(?:or|and)[\s$]*(?:[a-z] ?= ?)?", re.IGNORECASE)
 _FACTORIAL = re.compile(r"\d!(?!\w)")
 
@@ -140,6 +181,11 @@ def _boxed(text: str, boxed: Sequence[re.Match[str]]) -> WrittenNumber | None:
     last = boxed[-1]
     read = None if _FACTORIAL.search(last[1]) else read_number(in_one_form(last[1]))
     before = text[max(0, last.start() - 1) : last.start()]
+    rest = text[last.end() :]
+    if read is not None and has_one_of(rest.casefold(), _WORDS_OF_CORRECTIONS):
+        if _CORRECTION.search(rest):
+            return _corrected(in_one_form(rest))
+        read = None if _RECONSIDERS.search(rest) else read
     if _SIGN_BEFORE_BOX.match(before) or _SIGN_BEHIND_BOX.match(text, last.end()):
         return None
     if len(boxed) > 1 and _OR.fullmatch(text, boxed[-2].end(), last.start()):
@@ -231,10 +277,21 @@ def _is_prose(claim: str) -> bool:
 
 
 def _unless_taken_back(read: WrittenNumber | None, rest: str) -> WrittenNumber | None:
+    rest = _OF_OTHERS.sub(" ", rest) if has_one_of(rest, _WORDS_OF_OTHERS) else rest
     if read is None or _DOUBT.search(rest):
-        return None
+        return None if read is None else _corrected(rest)
     later = concluded(rest, rest) if _CONCLUDES.search(rest) else None
     return read if later is None or later.value == read.value else None
+
+
+def _corrected(rest: str) -> WrittenNumber | None:
+    """What a text behind a statement says instead of it, where it says nothing else: "No wait, it's 8"."""
+    last = deque(_CORRECTION.finditer(rest), maxlen=1)
+    behind = _AS_CORRECTED.sub("", rest[last[0].end() :], count=1) if last else ""
+    claim = first_sentence(behind)
+    if _DOUBT.search(behind) or _DENIED.match(behind) or "?" in behind:
+        return None
+    return None if has_number(behind[len(claim) :]) else concluded(claim, claim)
 
 
 def _without_list_marks(text: str) -> str:

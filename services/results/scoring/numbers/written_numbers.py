@@ -19,7 +19,8 @@ from services.results.scoring.answer_words import has_one_of
 from services.results.scoring.numbers.number_tokens import DIGIT, SIGN_WORDS, Run, Token, runs
 
 _PLAIN = re.compile(
-    r"(?P<whole>(?!0)\d{1,3}(?:[,'’_]\d{3})+|\d{1,2}(?:,\d{2})+,\d{3}|\d*)(?:\.(?P<decimals>\d+))?(?:e(?P<power>[-+]?\d+))?",
+    r"(?P<whole>(?!0)\d{1,3}(?:[,'’_]\d{3})+|\d{1,2}(?:,\d{2})+,\d{3}"
+    r"|\d*)(?:\.(?P<decimals>\d+))?(?:e(?P<power>[-+]?\d+))?",
     re.IGNORECASE,
 )
 _MIXED = re.compile(r"(\d+) {1,2}(?:and )?(\d+)/(\d+)", re.IGNORECASE)
@@ -29,7 +30,8 @@ _RATIO = re.compile(r"(?:\A|\b(?:is|of|are) |= ?)\W{0,3}\d+ : \d")
 _GROUPED = re.compile(r"\D?\d{1,3}(?:,\d{2,3})+(?:\.\d+)?\D?")
 # Bounds, and words that make another number of it; before and behind the number.
 _BOUND_BEFORE = re.compile(
-    r"\b(?:(?:more|less|fewer|greater|larger|smaller|higher|lower)\s+than|over|under|at\s+least|at\s+most|up\s+to"
+    r"\b(?:(?:more|less|fewer|greater|larger|smaller|higher|lower)\s+than|over|under|at\s+least"
+    r"|at\s+most|up\s+to"
     r"|half(?:\s+of)?|twice|thrice|double|triple|square\s+root\s+of)\s+\S?\d",
     re.IGNORECASE,
 )
@@ -39,13 +41,26 @@ _WORDS_OF_BOUNDS = (
 )
 # It begins with one character of a few, so that it is searched fast.
 _CHANGED_BEHIND = re.compile(
-    r"[\d$€£¥₹](?:(?<=\d)(?:-digit\b|\s+(?:dozens?|and\s+(?:a|one|three)\s+(?:half|quarters?|thirds?)|or\s+(?:more|less|fewer)"
+    r"[\d$€£¥₹](?:(?<=\d)(?:-digit\b|\s+(?:dozens?|and\s+(?:a|one|three)\s+(?:half|quarters?"
+    r"|thirds?)|or\s+(?:more|less|fewer)"
     r"|squared|cubed|factorial|digits?|halves|thirds|quarters|fifths)\b|\s(?:[kK]|bn|mn)\b|[\u2080-\u2089])"
     r"|(?<!\d)\s?[\d.,]+\s?(?:k|m|b|bn|mn)\b)",
     re.IGNORECASE,
 )
+# "in her late 60s", "the 1990s"
+_DECADE = re.compile(
+    r"\b(?:the|early|mid|late|his|her|their|my|its)[ -]+\d{0,2}[1-9]?0'?s\b|\b(?:1\d|20)\d0'?s\b",
+    re.IGNORECASE,
+)
 # 70.000 is seventy, or seventy thousand.
 _GROUPED_BY_POINT = re.compile(r"\d{1,3}\.000")
+# So is 1.200 of a currency whose countries group by points.
+_POINT_OF_CURRENCY = re.compile(
+    r"(?:[€₫₺]|R\$|\bRp)\s?\d{1,3}\.\d{3}(?![\d.])|(?<![\d.,])\d{1,3}\.\d{3}\s?(?:€|₫|₺|euros?\b"
+    r"|eur\b|reais\b)",
+    re.IGNORECASE,
+)
+_OF_CURRENCIES = ("€", "₫", "₺", "r$", "rp", "eur", "reais")
 _SCALES = {
     "hundred": 2,
     "thousand": 3,
@@ -115,9 +130,11 @@ def read_number(text: str) -> WrittenNumber | None:
 
 def _is_not_itself(text: str) -> bool:
     """A bound, a tuple, or a number with words that make another one of it."""
-    if _CHANGED_BEHIND.search(text):
+    if _CHANGED_BEHIND.search(text) or ("0s" in text and _DECADE.search(text)):
         return True
     folded = text.casefold()
+    if "." in text and has_one_of(folded, _OF_CURRENCIES) and _POINT_OF_CURRENCY.search(text):
+        return True
     if has_one_of(folded, _WORDS_OF_BOUNDS) and _BOUND_BEFORE.search(text):
         return True
     if ":" in text and _RATIO.search(text):
@@ -144,7 +161,10 @@ def _values_of(run: Run) -> Iterator[WrittenNumber | None]:
     sides = list(_sides(run))
     values = [_side(side) for side in sides]
     plain = [value for value in values if isinstance(value, WrittenNumber)]
-    if plain and all(
+    if len(sides) > 2 and values[0] == _NAME and plain == values[-1:]:
+        # A formula between what is asked and its value: "area = πr² = 28.27".
+        yield from plain
+    elif plain and all(
         value != _EXPRESSION or not _has_variable(side) for value, side in zip(values, sides, strict=True)
     ):
         yield from plain

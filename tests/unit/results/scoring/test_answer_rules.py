@@ -165,7 +165,7 @@ def test_targets_that_are_slow_patterns_share_one_time_and_quick_ones_go_on() ->
         ("<think>A? No.</think>B", "b", right("choice", "B")),
         ("It is either A or B.", "A", unparsed("choice")),
         ("I am not sure.", "I", unparsed("choice")),
-        ("The answer is A. No, wait: B.", "A", unparsed("choice")),
+        ("The answer is A. No, wait: B.", "A", wrong("choice", "B")),
         ("Paris", "A", unparsed("choice")),
         ("K", "A", unparsed("choice")),
         ("", "A", unparsed("choice")),

@@ -14,9 +14,8 @@ from proctor.values.reasoning.separated_text import SeparatedText
             SeparatedText("Is it red? No.", "Blue"),
         ),
         (
-            '<details type="reasoning" done="true" duration="3">\n<summary>Thought for 3 seconds</summary>\n'
-            "> Is it red?\n> No.\n</details>\nBlue",
-            SeparatedText("> Is it red?\n> No.", "Blue"),
+            '<details type="reasoning" open>\n<summary>Thought for 3 s</summary>\n> Red?</details>\nBlue',
+            SeparatedText("> Red?", "Blue"),
         ),
         (
             '<details type="reasoning" open><div>Red?</div><summary>Thought</summary></details>\n\nBlue',
