@@ -218,7 +218,8 @@ COURTESY = re.compile(
     r"|(?:would|do) you (?:like|want|need)|if you(?:'d| would| have| want| need|'re)"
     r"|(?:is|are) there any|(?:i'm |i am )?(?:happy|glad) to|good luck|thanks?\b|thank you"
     r"|you're welcome|shall i|should i|can i help"
-    r"|(?:please |always )?consult a|want me to|need (?:more|any|further))",
+    r"|(?:please |always )?consult a|want (?:me )?to\b|curious|interested in|ready (?:for|to)"
+    r"|need (?:more|any|further))",
     re.IGNORECASE,
 )
 CERTAINTY = re.compile(

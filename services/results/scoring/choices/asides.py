@@ -54,6 +54,32 @@ _CONCESSION = re.compile(
     re.IGNORECASE,
 )
 _WORDS_OF_CONCESSIONS = ("hough ", "hile ", "hereas ")
+# What is nearly right, or next: "B, although A is tempting", "The second-best would be C."
+_NEARLY = re.compile(
+    r",? (?:although|though|even though|while|but) (?:the )?(?:option |choice "
+    r"|answer )?\(?[A-J]\)? (?:is|was|seems|looks|may be|might be)"
+    r" (?:an? |the )?(?:very |most |rather |quite )?(?:tempting|close|common|attractive|popular"
+    r"|plausible-looking)(?: \w+){0,3}(?=[.!\n]|\Z)"
+    r"|(?<=[.!?;]\s)(?:the |my |a )?(?:second[- ](?:best|choice)|next[- ]best"
+    r"|runner[- ]up)\b[^.!?\n]*(?:[.!?\n]|\Z)",
+    re.IGNORECASE,
+)
+_WORDS_OF_NEARLY = (
+    "tempting",
+    "close",
+    "common",
+    "attractive",
+    "popular",
+    "plausible-",
+    "second",
+    "ext",
+    "unner",
+)
+_NO_DOUBT = re.compile(
+    r",? (?:there(?:'s| is) )?(?:absolutely )?no (?:doubt|question|reason)\b(?: (?:about (?:it|that)"
+    r"|to [^.!?\n]*|that [^.!?\n]*))?(?=[.!\n]|\Z)",
+    re.IGNORECASE,
+)
 _PROMISE = re.compile(
     r"\A\W*(?:yes|yeah|no)\W{1,3}(?:(?:of course|sure|certainly|absolutely)\W{1,3})?"
     r"(?:i(?:'d| would|'m| am)(?: be)? (?:happy|glad|delighted|pleased|love) to"
@@ -114,11 +140,13 @@ def _end_of_line(text: str, start: int) -> int:
 def without_views(text: str) -> str:
     """Without sentences that say what others wrongly think: "People often confuse it with London"."""
     text = _CONCESSION.sub("", text) if has_one_of(text, _WORDS_OF_CONCESSIONS) else text
+    text = _NEARLY.sub("", text) if has_one_of(text, _WORDS_OF_NEARLY) else text
     return _VIEW.sub(r"\1", text) if has_one_of(text, _WORDS_OF_VIEWS) else text
 
 
 def without_promise(text: str) -> str:
     """Without a first sentence that only agrees to answer: "Yes, I'd be happy to help!"."""
+    text = _NO_DOUBT.sub("", text) if "no " in text else text
     return _PROMISE.sub("", text, count=1)
 
 

@@ -79,6 +79,10 @@ _AFTER_SENTENCE = re.compile(r"[.!。।)\]}]\s*\Z")
 # Behind a computation, and no heading above its options.
 _BLANK_LINE = re.compile(r"(?<=[\d)\]}%$])[ \t]*\n[ \t]*\n\s*\Z")
 _HASHES = re.compile(r"\s*#{4}[ \t]*")
+_LAST_LETTER = re.compile(
+    r"(?<=[a-z\d)][.!]) +(?:\(?(?P<letter>[B-HJ])\)?[.!]?"
+    r"|\((?P<enclosed>[AI])\)[.!]?|(?P<ended>[AI])[.!])\s*\Z"
+)
 _MAY_GO_ON = frozenset({"yes", "no", "true", "false"})
 _EDGES_OF_FORMULA = "{}$ "
 _NUMBERED = re.compile(r"\s*(?:(\d{1,2})[.)]|Q(?:uestion)?\s?\d{0,3}[.:)])\s+")
@@ -94,7 +98,8 @@ _CHOOSES = (
 )
 _REASON = re.compile(r"(?:because|since)\b[^.!?\n]{1,300}(?:[.!\n]|\Z)", re.IGNORECASE)
 _IT_IS = re.compile(
-    rf"actually,? (?=(?:yes|no)\b)|(?:(?:{SO}|of course)[,:]? )?{IT_IS}|{SO}[,:] |so (?=(?:yes"
+    rf"(?:actually|unfortunately|sadly|honestly|in short),? (?=(?:yes|no)\b)|(?:(?:{SO}"
+    rf"|of course)[,:]? )?{IT_IS}|{SO}[,:] |so (?=(?:yes"
     rf"|no)\b)|{_SURELY}|{_CHOOSES}",
     re.IGNORECASE,
 )
@@ -122,6 +127,7 @@ def stated_choices(answer: str, options: ChoiceOptions) -> list[StatedChoice]:
     if may_say_right(folded):
         found += _said_to_be_right(answer, options)
     found += _at_the_beginning(answer, options)
+    found += _at_the_end(answer, options)
     return sorted(found, key=lambda claim: claim.end)
 
 
@@ -265,6 +271,14 @@ def _said_to_be_right(answer: str, options: ChoiceOptions) -> Iterator[StatedCho
 
 def _agrees(remark: str, label: int, options: ChoiceOptions) -> bool:
     return all(name.label == label for name in options.names_in(remark))
+
+
+def _at_the_end(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
+    """A last sentence that is a letter; after initials, or a question, it may be anything."""
+    found = _LAST_LETTER.search(answer, max(0, len(answer) - 12))
+    label = options.letters.get(found["letter"] or found["enclosed"] or found["ended"]) if found else None
+    if label is not None and not options.are_letters:
+        yield StatedChoice(label, len(answer), is_letter=True)
 
 
 def _behind_reason(answer: str, at: int) -> str:

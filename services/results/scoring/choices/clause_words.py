@@ -75,7 +75,8 @@ _JUDGES = re.compile(
     re.IGNORECASE,
 )
 _LEADS_TO = re.compile(
-    r"\b(?:points? (?:to|towards?)|corresponds? to|matches|match|consistent with|leaves?|leaving"
+    r"\b(?:(?:classic|characteristic|typical|pathognomonic|diagnostic) (?:for|of)|points? (?:to"
+    r"|towards?)|corresponds? to|matches|match|consistent with|leaves?|leaving"
     r"|explained by|explains?|describes|makes?|making|indicat\w+|suggest\w*|favou?rs?|supports?|equals|gives?"
     r"|yields?|known as|called|termed|fits?|leads? to|leading to|example of|job of|only X|refers? to"
     r"|is the term|must be|has to be|due to|caused by)\b",
@@ -85,7 +86,8 @@ _DENIES = any_of(
     r"rul(?:e|es|ed|ing) out|exclud\w+|discard\w*|reject\w*|invalid|irrelevant|inconsistent|implausible|less",
     r"(?:anything|everything|all) but|unlike|despite|instead|than|without|contradict\w*|rather|fails?"
     r"|lacks?|compared|contrast|opposed"
-    r"|untrue|too|impossible|other than|odd one|improbable|insufficient|weak\w*",
+    r"|untrue|mistakes?|traps?|distractors?|misconceptions?|pitfalls?|too|impossible|other than"
+    r"|odd one|improbable|insufficient|weak\w*",
     before=r"\b",
     after=r"\b",
 )

@@ -14,7 +14,8 @@ _OPENING = re.compile(r"[ \t(\[{$'「『]{0,3}")
 _CLOSING = re.compile(r"(?:[.!]?[)\]}$'」』]){0,3}")
 _KIND = re.compile(
     r"(?:the )?(?:(?:answer )?(?:option|choice)|answer|letter|opción|opção|opzione|optie|letra|lettre"
-    r"|buchstabe|вариант|选项|選項|選択肢|الخيار|विकल्प)[ \t]*",
+    r"|buchstabe|alternativa|antwort|antwoord|réponse|risposta|respuesta|resposta|вариант|ответ|选项"
+    r"|選項|選択肢|الخيار|विकल्प)[ \t]*",
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"(?:an?|the)[ \t]+(?=\w)", re.IGNORECASE)

@@ -14,7 +14,7 @@ _DETERMINERS = frozenset({"the", "my", "this", "its", "our", "a"})
 _BEST_WORDS = f"(?:(?:{'|'.join(sorted(_BEST))}) ){{0,4}}"
 _NOUN = (
     "(?:ans(?:wer)?|option|choice|label|response|classification|category|sentiment|relation|relationship|letter"
-    "|selection|guess|pick|verdict|prediction|solution|result|decision)"
+    "|selection|exception|guess|pick|verdict|prediction|solution|result|decision)"
 )
 # Before a colon these name a field of the question.
 _SUBJECT = "(?:statement|hypothesis|claim|sentence|review|tone|one)"

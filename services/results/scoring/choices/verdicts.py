@@ -82,7 +82,8 @@ _POINTS = (
     r"|(?:review|tweet|text|comment|sentence|statement)(?= (?:is|leans|expresses|conveys|has))"
 )
 _PICKS = (
-    r"i|i'd|i'll|i'm|am|gotta|got to|(?:about|around|nearly|almost)(?= \d)|we|we'd|my|our|you(?:'re"
+    r"i|i'd|i'll|i'm|am|(?:fairly|quite|pretty|very|reasonably) (?:confident|certain|sure)(?: that)?"
+    r"|confident|gotta|got to|(?:about|around|nearly|almost)(?= \d)|we|we'd|my|our|you(?:'re"
     r"| are) looking for|you (?:want|need)|think|believe|guess|say|get"
     r"|conclude|choose|choosing|pick|picking|select|selecting|mark|go|going|gonna|take|stick|sticking"
     r"|settle on|settling on|can only be|let's|\d+ ?% sure|sure|with|for|opt|the|answer|option|choice"

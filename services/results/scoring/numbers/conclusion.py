@@ -121,6 +121,20 @@ _STEPS = frozenset({"step", "stage"})
 _SUM = re.compile(
     r"total|sum|answer|result|final|all|overall|altogether|difference|profit|left|remain", re.IGNORECASE
 )
+# What only seems so: "You might think it's 7, but it's 8".
+_SEEMS = re.compile(
+    r"\b(?:you|one|some|many|people|students) (?:might|may|could|would|often) (?:(?:first|initially"
+    r"|be tempted to) )?"
+    r"(?:think|say|guess|expect|assume|answer)\b[^.;!?\n]{0,80}?,? but (?=\S)",
+    re.IGNORECASE,
+)
+# An equation beside its solution, as in "so 2x = 16 and x = 8".
+_SOLVED = re.compile(
+    r"(?:\b(?:so|and|thus|therefore|hence|then|gives|get|yields|that)"
+    r"|[⇒→,])\s(?P<name>[a-z]) ?= ?(?P<value>-?\d[\d.,/]*\d|-?\d)[.\s]*\Z"
+)
+_OF_VARIABLE = re.compile(r"(?<![\w.])[a-z] ?= ?-?\d")
+_OTHER_VARIABLE = re.compile(r"(?<![A-Za-z'])[b-z](?![A-Za-z'])")
 # A longer sentence is the repeats of a model that has lost itself.
 MAX_SENTENCE = 2000
 
@@ -134,9 +148,21 @@ def concluded(plain: str, text: str) -> WrittenNumber | None:
             return None
         is_aside = COURTESY.match(whole) or _REMARK.match(whole) or whole.rstrip().endswith("?")
         if not is_aside and len(whole) <= MAX_SENTENCE and has_number(whole):
-            sentence = without_remarks(whole)
+            sentence = _SEEMS.sub("", without_remarks(whole)) if "but" in whole else without_remarks(whole)
+            solved = _solved(sentence) if "=" in sentence else None
+            if solved is not None:
+                return solved
             return _concluding(sentence) or _emphasised(sentence, text)
     return None
+
+
+def _solved(sentence: str) -> WrittenNumber | None:
+    """The value of the one variable that a sentence solves for."""
+    found = _SOLVED.search(sentence)
+    if found is None or sentence.count("=") < 2 or _OF_VARIABLE.search(sentence, 0, found.start()):
+        return None
+    names = {*_OTHER_VARIABLE.findall(re.sub(r"(?<=\d)(?=[a-z]\b)", " ", sentence))}
+    return read_number(found["value"]) if names == {found["name"]} else None
 
 
 def _is_in_words(sentence: str) -> bool:

@@ -75,6 +75,10 @@ _CALL = re.compile(
     r"|lg)\s?(?:_\s?\{?\w{1,4}\}?)?\s?[({]?\w{1,8}[)}]?"
     r"|\\(?:gcd|lcm|min|max|det|Pr)\s?\([^()=\n]{1,60}\))(?=\s*[=≈])"
 )
+_COLOR = re.compile(r"\\(?:text)?color\s?\{[a-z]+\}")
+# Of a formula that ends there; a currency behind a number says no more.
+_CLOSING_DOLLAR = re.compile(r"(?<=[\d})])\$(?=[\s.,;:)]|\Z)")
+_TAG = re.compile(r"</?(?:b|i|u|em|strong|p|span|mark|code|br)\s?/?>", re.IGNORECASE)
 _MAY_CALL = re.compile(r"[A-Za-z]\(|_|\\l|\\[gm]")
 _GROUPED_DIGITS = re.compile("(?<=[0-9])\uff0c(?=[0-9])")
 
@@ -114,6 +118,8 @@ def in_one_form(text: str) -> str:
         text = _GROUPED_DIGITS.sub(",", text) if "\uff0c" in text else text
         text = _VULGAR_FRACTION.sub(lambda one: " " + _decomposed(one[0]).replace("\u2044", "/"), text)
         text = _RAISED.sub(lambda run: "^" + _decomposed(run[0]).replace("\u2212", "-"), text)
+    text = _TAG.sub(" ", text) if "</" in text else text
+    text = _CLOSING_DOLLAR.sub("", text) if "$" in text else text
     if "|" in text or "vert" in text:
         text = _ABSOLUTE.sub(r"√(\g<inside>)", _BARS.sub("|", text))
     if "=" in text and _MAY_CALL.search(text):
@@ -155,6 +161,7 @@ def _unless_computed_with(found: re.Match[str]) -> str:
 
 def _without_latex(text: str) -> str:
     text = _ENVIRONMENT.sub(" ", text).replace("&=", "=") if "\\begin" in text else text
+    text = _COLOR.sub("", text) if "color" in text else text
     text = text.replace("\\!", "").replace("\\$", "$").replace("\\%", "%").replace("\\\\", "\n")
     text = _SPACES.sub(",", text)
     text = _LATEX_SPACE.sub(" ", _STYLED.sub(r" \1 ", _DEGREE.sub("°", text)))

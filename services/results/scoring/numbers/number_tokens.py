@@ -173,7 +173,10 @@ def _kind(match: re.Match[str], before: str) -> str:
         is_ordinal = (match["glued"] or "").casefold() in _ORDINALS
         return "other" if before in _NAMED or is_ordinal else "number"
     folded = match[0].casefold()
-    if match["name"] is None or (len(folded) > 1 and folded not in _COMPUTED_WITH):
+    # "log2", "log_2"
+    if match["name"] is None or (
+        len(folded) > 1 and folded.rstrip("0123456789").rstrip("_") not in _COMPUTED_WITH
+    ):
         return match.lastgroup or "other"
     is_operation = len(folded) > 1 or (folded == "x" and before == _NUMBER_BEFORE)
     return "operation" if is_operation else "variable"

@@ -60,7 +60,7 @@ _NOT_LAST = re.compile(
 _DOUBT = any_of(
     *DOUBT_WORDS,
     r"hmm+|errors?|wrong|incorrect|recomput\w*|recalculat\w*|re-?check\w*|if not|however"
-    r"|alternatively",
+    r"|alternatively|no(?=,? (?:it's |it is |that's )?[-$]?\d)",
     before=r"\b",
     after=r"\b",
 )
@@ -78,7 +78,8 @@ _OF_OTHERS = re.compile(
     re.IGNORECASE,
 )
 _CORRECTION = any_of(
-    r"(?:no|hmm+|oh),? (?:wait|actually)|wait,? (?:no|actually|hmm+|that)|wait|oops|hmm+,? actually"
+    r"(?:no|hmm+|oh),? (?:wait|actually)|no(?=,? [-$]?\d)|wait,? (?:no|actually|hmm+|that)|wait|oops"
+    r"|hmm+,? actually"
     r"|correction(?=\s?[:,.;\d-])|scratch that|strike that|my mistake(?! was)"
     r"|actually,? (?:it|that|the (?:correct|right) answer|no)(?:'s| is| should be)?"
     r"|i (?:made (?:a mistake|an error)|meant?)",
@@ -129,7 +130,8 @@ _AS_CORRECTED = re.compile(
     re.IGNORECASE,
 )
 _OR = re.compile(r"[\s$]*(?:or|and)[\s$]*(?:[a-z] ?= ?)?", re.IGNORECASE)
-_FACTORIAL = re.compile(r"\d!(?!\w)")
+_FACTORIAL = re.compile(r"\d!(?!\w)(?!\s?=\s?\d)")
+_STEP = re.compile(r"\W*(?:steps?|first|next|then|let)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +213,8 @@ def _number_above(text: str) -> WrittenNumber | None:
 def _first_line(text: str) -> WrittenNumber | None:
     """The number that an answer begins with, where more lines follow it."""
     line, _, rest = text.lstrip().partition("\n")
-    is_stated = rest.strip() and has_number(line) and not _is_prose(line)
+    is_step = "=" in line or _STEP.match(line)
+    is_stated = rest.strip() and has_number(line) and not _is_prose(line) and not is_step
     return _unless_taken_back(claimed(line), rest) if is_stated else None
 
 

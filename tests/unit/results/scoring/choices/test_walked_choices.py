@@ -20,6 +20,11 @@ CITIES = ("London", "Paris", "Berlin", "Madrid")
         ("- [ ] A. London\n- [x] B. Paris\n- [ ] C. Berlin\n- [ ] D. Madrid", 1),
         ("The best answer is B; the runner-up is C.", 1),
         ("You should pick B", 1),
+        ("B, although A is a tempting choice.", 1),
+        ("The best answer is B. The second-best would be C.", 1),
+        ("It lies on the Seine. B", 1),
+        ("I'm fairly confident it's B.", 1),
+        ("Alternativa B.", 1),
         ("Answer: A\n\nCorrection: B", 1),
         ("The answer is A. No, wait: B.", 1),
         ("A... wait, no. It is in France, so B.", 1),
@@ -48,6 +53,11 @@ def test_the_option_that_is_left_at_the_end_is_read(answer: str, label: int) -> 
             "C is a close second.",
             "Second-best: C",
         ),
+        *(
+            "C is the most common mistake.",
+            "Let us consider each option. A",
+            "It is by E. B. White or C. S. Lewis. A",
+        ),
         *("C or higher", "at least C", "C and up", "up to C", "C (or D)"),
         *("A versus B: neither wins.", "If A wins, then B loses.", "A wins, but B is also right."),
         *(
@@ -71,6 +81,11 @@ def test_the_option_that_is_left_at_the_end_is_read(answer: str, label: int) -> 
 )
 def test_an_option_that_is_only_ranked_bounded_or_asked_about_is_unread(answer: str) -> None:
     assert named_choice(answer, LETTERS, CITIES) is None
+
+
+@pytest.mark.parametrize("answer", ["Yes, no doubt about it.", "Yes, there is no reason to think otherwise."])
+def test_a_doubt_that_is_denied_is_none(answer: str) -> None:
+    assert named_choice(answer, ("yes", "no")) == 0
 
 
 def test_what_some_say_is_no_answer() -> None:
