@@ -105,12 +105,13 @@ _OF_WHAT = re.compile(
 _BOLD = re.compile(r"\*\*([^*\n]{1,60})\*\*")
 # Several values with names, as "Ann: 12", "x = 12" and "a) 12".
 _ENTRY = re.compile(
-    r"^\W*(?P<label>[^\W\d][^\n:=()\d+*/^]{0,40}?)\s*[:=)]\s*(?P<value>\S{0,3}\d\S*(?:\s\w+)?)[ \t]*$",
+    r"^[^\w\n]{0,20}(?P<label>[^\W\d][^\n:=()\d+*/^]{0,40}?)\s*[:=)]"
+    r"\s*(?P<value>\S{0,3}\d\S*(?:\s\w+)?)[ \t]*$",
     re.MULTILINE,
 )
 # One of several that are numbered, as "Answer 1: 5" and "b) 6".
 _NUMBERED_ENTRY = re.compile(
-    r"(?:^|(?<=[.,;\d%] )|(?<=and ))\W*(?:(?P<name>[^\W\d_]{1,12})\s?)?[(#]?(?P<mark>\d{1,2}"
+    r"(?:^|(?<=[.,;\d%] )|(?<=and ))\W{0,8}(?:(?P<name>[^\W\d_]{1,12})\s?)?[(#]?(?P<mark>\d{1,2}"
     r"|(?<![^\W\d_])(?:[a-e]|i{1,3}|iv))\W{0,3}[:=)]\W{0,3}?"
     r"(?:[a-z] ?= ?)?(?P<value>[-$€£]{0,2}\d[\d.,]*)(?!\s?[-+*/×÷^=(\d])",
     re.MULTILINE | re.IGNORECASE,
@@ -128,6 +129,7 @@ _SEEMS = re.compile(
     r"(?:think|say|guess|expect|assume|answer)\b[^.;!?\n]{0,80}?,? but (?=\S)",
     re.IGNORECASE,
 )
+_WORDS_OF_SEEMING = ("think", "say", "guess", "expect", "assume", "answer")
 # An equation beside its solution, as in "so 2x = 16 and x = 8".
 _SOLVED = re.compile(
     r"(?:\b(?:so|and|thus|therefore|hence|then|gives|get|yields|that)"
@@ -148,8 +150,10 @@ def concluded(plain: str, text: str) -> WrittenNumber | None:
             return None
         is_aside = COURTESY.match(whole) or _REMARK.match(whole) or whole.rstrip().endswith("?")
         if not is_aside and len(whole) <= MAX_SENTENCE and has_number(whole):
-            sentence = _SEEMS.sub("", without_remarks(whole)) if "but" in whole else without_remarks(whole)
-            solved = _solved(sentence) if "=" in sentence else None
+            sentence = without_remarks(whole)
+            if " but " in sentence and has_one_of(sentence, _WORDS_OF_SEEMING):
+                sentence = _SEEMS.sub("", sentence)
+            solved = _solved(sentence) if sentence.count("=") > 1 else None
             if solved is not None:
                 return solved
             return _concluding(sentence) or _emphasised(sentence, text)
@@ -159,7 +163,7 @@ def concluded(plain: str, text: str) -> WrittenNumber | None:
 def _solved(sentence: str) -> WrittenNumber | None:
     """The value of the one variable that a sentence solves for."""
     found = _SOLVED.search(sentence)
-    if found is None or sentence.count("=") < 2 or _OF_VARIABLE.search(sentence, 0, found.start()):
+    if found is None or _OF_VARIABLE.search(sentence, 0, found.start()):
         return None
     names = {*_OTHER_VARIABLE.findall(re.sub(r"(?<=\d)(?=[a-z]\b)", " ", sentence))}
     return read_number(found["value"]) if names == {found["name"]} else None

@@ -60,7 +60,7 @@ _OTHER_EMPHASIS = re.compile(r"(?<!\w)_+|_+(?!\w)|`+")
 _CURRENCY_WORD = re.compile(
     r"[RrTtFfKk](?<!\w.)(?:(?<=[Rr])[Ss]|(?<=[Tt])[Kk]|(?<=[Ff])[Rr]|(?<=[Kk])[ČčRr])\.?\s?(?=\d)"
 )
-_BARS = re.compile(r"\\left\s?\|\s*|\\lvert\s*|\s*\\right\s?\||\s*\\rvert\b|\\vert\b")
+_BARS = re.compile(r"\\left\s?\|\s{0,3}|\\lvert\s{0,3}|\s?\\right\s?\||\s?\\rvert\b|\\vert\b")
 # An absolute value is computed; cells of a table have spaces around what they hold.
 _ABSOLUTE = re.compile(
     r"(?<![|\w])\|{1,2}(?P<inside>(?=[^|\n]{0,60}[-+\u2212\u2013])[^\s|=][^|=\n]{0,60}"
@@ -77,9 +77,9 @@ _CALL = re.compile(
 )
 _COLOR = re.compile(r"\\(?:text)?color\s?\{[a-z]+\}")
 # Of a formula that ends there; a currency behind a number says no more.
-_CLOSING_DOLLAR = re.compile(r"(?<=[\d})])\$(?=[\s.,;:)]|\Z)")
+_CLOSING_DOLLAR = re.compile(r"\$(?<=[\d})].)(?=[\s.,;:)]|\Z)")
 _TAG = re.compile(r"</?(?:b|i|u|em|strong|p|span|mark|code|br)\s?/?>", re.IGNORECASE)
-_MAY_CALL = re.compile(r"[A-Za-z]\(|_|\\l|\\[gm]")
+_MAY_CALL = re.compile(r"\((?<=[A-Za-z}\d].)|\\[lgmdP]")
 _GROUPED_DIGITS = re.compile("(?<=[0-9])\uff0c(?=[0-9])")
 
 
@@ -120,9 +120,11 @@ def in_one_form(text: str) -> str:
         text = _RAISED.sub(lambda run: "^" + _decomposed(run[0]).replace("\u2212", "-"), text)
     text = _TAG.sub(" ", text) if "</" in text else text
     text = _CLOSING_DOLLAR.sub("", text) if "$" in text else text
-    if "|" in text or "vert" in text:
-        text = _ABSOLUTE.sub(r"√(\g<inside>)", _BARS.sub("|", text))
-    if "=" in text and _MAY_CALL.search(text):
+    if "\\" in text and ("|" in text or "vert" in text):
+        text = _BARS.sub("|", text)
+    if "|" in text:
+        text = _ABSOLUTE.sub(r"√(\g<inside>)", text)
+    if "=" in text and ("(" in text or "\\" in text) and _MAY_CALL.search(text):
         text = _CALL.sub("f", text)
     if "\\" in text or "{" in text:
         text = _without_latex(text)

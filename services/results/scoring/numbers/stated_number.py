@@ -73,7 +73,7 @@ _CORRECTS = any_of(
 )
 # What others answer wrongly takes nothing back.
 _OF_OTHERS = re.compile(
-    r"(?:\A|(?<=[.!?\n])|(?<=\s))\W*(?:(?:a|the|one) )?(?:very )?(?:common|frequent|typical|usual"
+    r"(?:\A|(?<=[.!?\n])|(?<=\s))\W{0,4}(?:(?:a|the|one) )?(?:very )?(?:common|frequent|typical|usual"
     r"|tempting|popular) (?:mistake|error|misconception|wrong answer|trap|pitfall)s?\b[^.!?\n]*[.!?\n]?",
     re.IGNORECASE,
 )

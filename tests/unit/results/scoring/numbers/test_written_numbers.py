@@ -119,3 +119,9 @@ def test_a_model_that_has_lost_itself_takes_no_longer_than_its_answer_is_long(pi
     found = stated_number((piece * length)[:length] + ".\nSo it is 7")
     assert found is not None
     assert found.value == 7
+
+
+def test_blank_lines_behind_named_values_are_passed_by_at_once() -> None:
+    found = stated_number("x: 1\n2) 3\n" + "\n" * 200_000 + "So it is 7.")
+    assert found is not None
+    assert found.value == 7
