@@ -18,7 +18,11 @@ from proctor.v1.comparison_service_pb2 import CompareRunsRequest, PlanSizeReques
 from proctor.v1.dataset_service_pb2 import UploadDatasetRequest
 from proctor.v1.file_service_pb2 import UploadFileRequest
 from proctor.v1.import_service_pb2 import ImportRunRequest
-from proctor.v1.leaderboard_service_pb2 import GetLeaderboardRequest, ListHistoryRequest
+from proctor.v1.leaderboard_service_pb2 import (
+    GetLeaderboardRequest,
+    GetRatingsRequest,
+    ListHistoryRequest,
+)
 from proctor.v1.rollout_service_pb2 import SubmitRolloutsRequest, UploadTasksRequest
 from proctor.v1.schedule_service_pb2 import AddScheduleRequest
 from proctor.v1.scheduler_service_pb2 import EstimateRunRequest, ListRunsRequest, SubmitRunRequest
@@ -30,7 +34,12 @@ from services.gateway.api.suites.schemas import without_version
 # Takes the request and its caller.
 Amend = Callable[[bytes, Caller], bytes]
 NamesBenchmark = (
-    CompareRunsRequest | GetLeaderboardRequest | ListHistoryRequest | ListRunsRequest | PlanSizeRequest
+    CompareRunsRequest
+    | GetLeaderboardRequest
+    | GetRatingsRequest
+    | ListHistoryRequest
+    | ListRunsRequest
+    | PlanSizeRequest
 )
 
 
@@ -92,6 +101,7 @@ AMENDMENTS: dict[str, Amend] = {
     "CompareRuns": _without_version(CompareRunsRequest),
     "PlanSize": _without_version(PlanSizeRequest),
     "GetLeaderboard": _without_version(GetLeaderboardRequest),
+    "GetRatings": _without_version(GetRatingsRequest),
     "ListHistory": _without_version(ListHistoryRequest),
     "ListRuns": _without_version(ListRunsRequest),
 }

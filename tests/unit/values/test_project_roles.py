@@ -44,6 +44,6 @@ def test_a_maintainer_of_a_key_changes_nothing_of_others_in_a_project_of_runners
 
 def test_who_viewed_what_is_shared_by_callers_of_one_sight() -> None:
     assert Caller("olga", Role.OPERATOR).sight is None
-    assert Caller("ann", projects=((DECLARED, Role.RUNNER),)).sight == (DECLARED,)
-    assert Caller("vic", projects=((DECLARED, Role.VIEWER),)).sight == (DECLARED,)
-    assert Caller("bob").sight == ()
+    assert Caller("ann", projects=((DECLARED, Role.RUNNER),)).sight == (0, DECLARED)
+    assert Caller("vic", projects=((DECLARED, Role.VIEWER),)).sight == (0, DECLARED)
+    assert Caller("bob").sight == (0,)

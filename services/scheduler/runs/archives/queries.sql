@@ -23,7 +23,7 @@ UPDATE runs SET archive_state = NULL WHERE run_id = :run_id AND archive_state = 
 SELECT r.run_id, decided.days
 FROM runs AS r
 LEFT JOIN projects AS p ON p.project_id = r.project_id
-CROSS JOIN LATERAL (SELECT coalesce(p.archive_after_days, nullif(:archive_after_days::integer, 0)) AS days) AS decided
+CROSS JOIN LATERAL (SELECT coalesce(p.archive_after_days, nullif(:archive_after_days, 0)) AS days) AS decided
 WHERE r.is_closed
     AND r.archive_state IS NULL
     AND NOT r.has_unwritten_files

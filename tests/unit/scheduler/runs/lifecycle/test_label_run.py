@@ -7,7 +7,7 @@ import pytest
 from proctor.values.names.run_labels import RunLabels, tags_in
 from proctor.values.names.user import Caller, Role
 from proctor.values.run import RunId
-from services.common.errors import BelongsToAnother, InvalidParameter
+from services.common.errors import BelongsToAnother, DomainError, InvalidParameter, ProjectNotFound
 from services.scheduler.runs.lifecycle.label_run import LabelRun
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.run_labels import LabelChange
@@ -73,11 +73,14 @@ async def test_order_with_such_labels_is_refused_at_its_field() -> None:
     assert caught.value.facts["field"] == "labels.name"
 
 
-@pytest.mark.parametrize("caller", [Caller("bob"), Caller("ann", Role.VIEWER)])
-async def test_who_may_not_cancel_a_run_may_not_label_it(caller: Caller) -> None:
+@pytest.mark.parametrize(
+    ("caller", "refusal"),
+    [(Caller("bob"), BelongsToAnother), (Caller("ann", Role.VIEWER), ProjectNotFound)],
+)
+async def test_who_may_not_cancel_a_run_may_not_label_it(caller: Caller, refusal: type[DomainError]) -> None:
     harness = SchedulerHarness()
     run = await submit(harness, LABELS)
-    with pytest.raises(BelongsToAnother):
+    with pytest.raises(refusal):
         await LabelRun(harness.runs, harness.clock).label(run.run_id, LabelChange(name="x"), caller)
     await LabelRun(harness.runs, harness.clock).label(
         run.run_id, LabelChange(name="x"), Caller("bob", Role.MAINTAINER)
