@@ -145,6 +145,8 @@ _MMLU = "mmlu/{}/mmlu_anatomy.yaml"
 _MMLU_PRO = _made("TIGER-Lab/MMLU-Pro")[0]
 # So is the only split of this one, which is called train.
 _AIME = _made("Maxwell-Jia/AIME_2024")[0]
+# As of mmlu_pro, the examples are of the split that is called validation.
+_LAMBADA = _made("cimec/lambada")[0]
 _MUSR = "leaderboard/musr/musr"
 # Expressions are compared here, texts of them there.
 _AS_MATH = {"math": "exact_match"}
@@ -261,6 +263,19 @@ CASES = (
         0,
         formulas,
         _AS_MATH,
+    ),
+    Case("winogrande", "winogrande", "winogrande/default.yaml", *_made("allenai/winogrande"), 3),
+    Case("lambada", "lambada_openai", "lambada/lambada_openai.yaml", *_made("EleutherAI/lambada_openai")),
+    Case("lambada", "lambada_standard", "lambada/lambada_standard.yaml", _LAMBADA, _LAMBADA, 2),
+    Case("wikitext", "wikitext", "wikitext/wikitext.yaml", *_made("EleutherAI/wikitext_document_level")),
+    Case(
+        "minerva_math",
+        "minerva_math_algebra",
+        "minerva_math/minerva_math_algebra.yaml",
+        *_made("EleutherAI/hendrycks_math"),
+        4,
+        formulas,
+        {"math": "math_verify"},
     ),
     Case("aime", "aime24", "aime/aime24.yaml", _AIME, _AIME, 0, formulas, _AS_MATH),
     Case("aime", "aime25", "aime/aime25.yaml", *_made("math-ai/aime25"), 0, formulas, _AS_MATH),

@@ -33,10 +33,6 @@ class AnsweringModel(GivenModel):  # type: ignore[misc]  # as above
         super().__init__({})
         self.said = said
 
-    def loglikelihood_rolling(self, requests: Sequence[Request]) -> list[float]:
-        """As that of a continuation of nothing."""
-        return [-(_hash(f"\0{one.args[0]}") % 1000) / 100.0 for one in requests]
-
     def generate_until(self, requests: Sequence[Request]) -> list[str]:
         return [self.said[_hash(one.args[0]) % len(self.said)] for one in requests]
 

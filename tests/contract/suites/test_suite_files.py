@@ -21,8 +21,10 @@ NAMES = {
     "gsm8k",
     "hellaswag",
     "hendrycks_math",
+    "lambada",
     "medical",
     "mgsm",
+    "minerva_math",
     "mmlu",
     "mmlu_continuation",
     "mmlu_generative",
@@ -31,12 +33,15 @@ NAMES = {
     "musr",
     "open_questions",
     "openbookqa",
+    "openllm",
     "piqa",
     "race",
     "squadv2",
     "starter",
     "superglue",
     "truthfulqa",
+    "wikitext",
+    "winogrande",
     "xnli",
 }
 TASK_NAMES = [(suite.name, task.name) for suite in suites().suites.values() for task in suite.tasks]
@@ -63,16 +68,18 @@ def test_every_suite_loads() -> None:
 @each_task
 def test_a_task_is_asked_about_a_row_of_its_data_set(suite: str, name: str) -> None:
     sample, task = asked(suite, name), task_of(suite, name)
-    # A task of sentences as choices asks nothing before them.
-    assert sample.prompt.as_text or suite == "xnli"
+    # A task of sentences as choices asks nothing before them, nor does one of whole texts.
+    assert sample.prompt.as_text or suite in ("xnli", "wikitext") or sample.choice_ending
     assert "{{" not in sample.prompt.as_text
-    assert bool(sample.choices) is (task.scoring.output_type is OutputType.MULTIPLE_CHOICE)
+    assert bool(sample.choices) is (task.scoring.output_type is not OutputType.GENERATE_UNTIL)
     assert sample.target != Target()
 
 
 @each_task
 def test_an_example_stands_solved_before_the_question(suite: str, name: str) -> None:
     task = task_of(suite, name)
+    if task.scoring.output_type is OutputType.LOGLIKELIHOOD_ROLLING:
+        return
     assert task.fewshot_rows is not None or task.fewshot.samples
     alone, after_one = asked(suite, name).prompt.as_text, asked(suite, name, shots=1).prompt.as_text
     question = alone.removeprefix(task.templates.description)
@@ -96,8 +103,35 @@ def test_each_task_names_its_citation_its_licence_and_its_version() -> None:
 def test_examples_are_shown_only_where_the_reference_shows_them() -> None:
     shots = {(suite, name): task_of(suite, name).fewshot.num_fewshot for suite, name in TASK_NAMES}
     of_mmlu_pro = {task.name: 5 for task in suites().suite("mmlu_pro").tasks}
-    shown = {name: number for (_, name), number in shots.items() if number}
-    assert shown == {"gsm8k": 5, "mbpp": 3, **of_mmlu_pro}
+    shown = {name: number for (suite, name), number in shots.items() if number and suite != "openllm"}
+    of_minerva = {task.name: 4 for task in suites().suite("minerva_math").tasks}
+    assert shown == {"gsm8k": 5, "mbpp": 3, **of_mmlu_pro, **of_minerva}
+
+
+def test_the_first_leaderboard_shows_as_many_examples_as_it_did() -> None:
+    shots = {task.name: task.fewshot.num_fewshot for task in suites().suite("openllm").tasks}
+    of_mmlu = {shots.pop(name) for name in list(shots) if name.startswith("mmlu_")}
+    assert of_mmlu == {5}
+    assert shots == {
+        "arc_challenge": 25,
+        "hellaswag": 10,
+        "truthfulqa_mc2": 0,
+        "winogrande": 5,
+        "gsm8k": 5,
+    }
+
+
+def test_the_first_leaderboard_asks_what_the_suites_of_its_tasks_ask() -> None:
+    own = {"arc_challenge": "arc", "truthfulqa_mc2": "truthfulqa", "gsm8k": "gsm8k"}
+    own |= {"hellaswag": "hellaswag", "winogrande": "winogrande"}
+    for task in suites().suite("openllm").tasks:
+        alone = task_of(own.get(task.name, "mmlu"), task.name)
+        assert (task.version, task.templates, task.rows.hub_id) == (
+            alone.version,
+            alone.templates,
+            alone.rows.hub_id,
+        )
+        assert set(task.scoring.metrics) == set(alone.scoring.metrics)
 
 
 @pytest.mark.parametrize("suffix", ["", "_generative", "_continuation"])

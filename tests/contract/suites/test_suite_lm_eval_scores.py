@@ -12,7 +12,12 @@ from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference
 from tests.reference.evaluated_tasks import Examination, Examined, examine, suites
 from tests.reference.golden_comparison import assert_same_error
-from tests.reference.golden_reference import GoldenTask, folder_of, hash_answer
+from tests.reference.golden_reference import (
+    GoldenTask,
+    continuations_of,
+    folder_of,
+    hash_answer,
+)
 from tests.reference.lm_eval_cases import CASES, Case, Row
 from tests.reference.lm_eval_venv import run_in_lm_eval
 
@@ -42,7 +47,8 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, GoldenTask]
     folder = tmp_path_factory.mktemp("rows")
     jobs = {case.task: job_of(case, folder) for case in CASES}
     printed = run_in_lm_eval([SCRIPT], input_text=json.dumps(jobs))
-    tasks: dict[str, GoldenTask] = json.loads(printed)
+    # Code of some tasks prints too.
+    tasks: dict[str, GoldenTask] = json.loads(printed.splitlines()[-1])
     return tasks
 
 
@@ -84,13 +90,14 @@ def test_prompts_and_continuations_equal_those_of_the_reference(
 
 def asked_here(sample: RenderedSample) -> list[object]:
     """Pairs of context and continuation; of a generation the context alone."""
-    return [[sample.prompt.as_text, choice] for choice in sample.choices] or [sample.prompt.as_text]
+    return [list(pair) for pair in continuations_of(sample)] or [sample.prompt.as_text]
 
 
 def asked_there(doc: dict[str, object]) -> list[object]:
-    """The same, without the options of a generation."""
+    """The same, without the options of a generation. A whole text follows nothing."""
     assert isinstance(doc["arguments"], list)
-    return [context if isinstance(other, dict) else [context, other] for context, other in doc["arguments"]]
+    pairs = [one if len(one) == 2 else ["", *one] for one in doc["arguments"]]
+    return [context if isinstance(other, dict) else [context, other] for context, other in pairs]
 
 
 @each_case
@@ -103,6 +110,9 @@ def test_scores_of_each_sample_equal_those_of_the_reference(
         assert outcome.scores
         for metric, value in outcome.scores.items():
             expected = doc[case.names.get(metric, metric)]
+            if isinstance(value, list) and not isinstance(expected, list):
+                # A log-probability and what it is divided by: 1 is not said there.
+                expected = [expected, 1.0]
             assert value == pytest.approx(expected, abs=1e-9), (outcome.outcome.sample, metric)
 
 
@@ -118,7 +128,9 @@ def test_figures_equal_those_of_the_reference(case: Case, reference: dict[str, G
         )
         assert figure.n == len(reference[case.task]["docs"])
         assert figure.mean == pytest.approx(results[f"{name},{filtered_by}"], abs=1e-9)
-        assert_same_error(figure, results[f"{name}_stderr,{filtered_by}"])
+        # Two bootstraps of the exp of a few log-probabilities have little in common.
+        if not name.endswith("perplexity"):
+            assert_same_error(figure, results[f"{name}_stderr,{filtered_by}"])
 
 
 @each_case
