@@ -11,6 +11,7 @@ from tests.bench.results import archiving, closing, comparing, exporting, leader
 from tests.bench.scheduler import (
     batches,
     cancelling,
+    coded_rows,
     leading,
     queueing,
     rate_limiting,
@@ -22,6 +23,7 @@ from tests.bench.worker import idling, rollouts
 
 BENCHES = {
     "render": rendering.main,
+    "coded": coded_rows.main,
     "close": closing.main,
     "compare": comparing.main,
     "archive": archiving.main,
