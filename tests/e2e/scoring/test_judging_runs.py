@@ -140,6 +140,11 @@ async def test_two_runs_are_compared_in_both_orders(stack: StackHarness) -> None
     url = f"http://{stack.stack.gateway_http}/runs/{other}"
     async with aiohttp.ClientSession() as session, session.get(url) as response:
         assert "shown first" in await response.text()
+    rated = await proctor(stack, f"ratings {dataset.dataset_id} --json")
+    assert rated.document["judging_run_ids"] == [run.run_id]
+    assert rated.document["matches"] == 14
+    counts = {one["model"]: (one.get("wins", 0), one.get("losses", 0)) for one in rated.document["models"]}
+    assert counts == {JUDGE: (8, 0), MODEL: (0, 8)}
 
 
 async def test_pages_show_the_judges_and_their_verdicts(
