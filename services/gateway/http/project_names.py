@@ -89,10 +89,10 @@ def seen_projects() -> list[str]:
     return names.seen_by(caller)[:_MAX_OFFERED]
 
 
-def default_project() -> int:
-    """Of an order that names none: that of the caller's key, or the first one."""
+def key_project() -> int:
+    """The project of what a form stores without naming one: that of the caller's key, else none."""
     _, caller = _present.get()
-    return caller.key_project or 1
+    return caller.key_project
 
 
 def number_of_project(name: str) -> int:

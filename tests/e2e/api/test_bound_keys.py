@@ -114,6 +114,15 @@ async def test_pages_offer_what_the_role_in_the_project_allows(bound: Site) -> N
     assert 'class="reader"' not in (await bound.text("vic", "GET", "/runs"))[1]
 
 
+async def test_forms_store_in_the_project_of_the_key(bound: Site) -> None:
+    headers = {"Origin": f"http://{bound.stack.stack.gateway_http}"}
+    sent = await bound.text("within", "POST", "/datasets", data=rows(), headers=headers)
+    assert sent[0] in (200, 303), sent
+    stored = (await bound.call("within", "GET", "/admin/datasets")).body["datasets"]
+    assert {each["project_name"] for each in stored} == {NAME}
+    assert len(stored) > 1
+
+
 async def test_the_list_of_runs_is_filtered_by_the_name_of_a_project(bound: Site) -> None:
     _, shown = await bound.text("ann", "GET", f"/runs?project={NAME.replace(' ', '+')}&columns=project")
     assert f'<option value="{NAME}" selected>' in shown

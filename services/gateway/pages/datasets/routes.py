@@ -22,6 +22,7 @@ from services.gateway.api.datasets.upload import beginning_of, mapping_to_save, 
 from services.gateway.auth.identity import Now, User
 from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.http.parameters import JSON_INT_MAX
+from services.gateway.http.project_names import key_project
 from services.gateway.pages.addresses import address
 from services.gateway.pages.datasets.view import (
     DatasetListView,
@@ -179,7 +180,7 @@ async def watch_runs_of_dataset(socket: WebSocket, dataset_id: DatasetId, build:
 @router.post("")
 async def upload(page: PageOf, scheduler: SchedulerCalls, user: User, now: Now, request: Request) -> Response:
     """A form with one file. A script gets the address of the data set, or the part with the faults."""
-    header = dataset_pb2.DatasetHeader(user=user, request_id=str(uuid.uuid4()))
+    header = dataset_pb2.DatasetHeader(user=user, request_id=str(uuid.uuid4()), project_id=key_project())
     try:
         async with aclosing(upload_requests(request, header)) as requests:
             stored = await scheduler.datasets.UploadDataset(requests)

@@ -15,6 +15,7 @@ from services.common.errors import DomainError, ErrorKind
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import SchedulerCalls
 from services.gateway.http.errors import MalformedForm, NoUploadName
+from services.gateway.http.project_names import key_project
 from services.gateway.http.uploads import FormPart, base_name, body_chunks, form_parts
 from services.gateway.pages.page import Notice, PageOf
 
@@ -44,7 +45,7 @@ async def show_form(page: PageOf) -> Response:
 @router.post("")
 async def send(page: PageOf, scheduler: SchedulerCalls, user: User, request: Request) -> Response:
     """The page of the new run; or the form again, with what is wrong."""
-    header = import_pb2.ImportHeader(user=user, request_id=str(uuid.uuid4()))
+    header = import_pb2.ImportHeader(user=user, request_id=str(uuid.uuid4()), project_id=key_project())
     try:
         async with aclosing(upload_messages(import_pb2.ImportRunRequest, _parts(request, header))) as sent:
             imported = await scheduler.imports.ImportRun(sent)

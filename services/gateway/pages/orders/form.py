@@ -18,7 +18,7 @@ from services.gateway.api.dataset_runs.requests import MetricWithOptions
 from services.gateway.api.runs.requests import JudgeNamed, RunRequest
 from services.gateway.http.errors import Faults, FormFaults
 from services.gateway.http.form_sentences import form_sentence
-from services.gateway.http.project_names import default_project
+from services.gateway.http.project_names import key_project
 from services.gateway.pages.addresses import address
 from services.gateway.pages.order_fields import NAMES, NO_METRIC
 from services.gateway.pages.text import entered
@@ -231,7 +231,7 @@ class OrderForm:
     def _body(self, params: Mapping[str, Any]) -> dict[str, Any]:
         provider, name = split_model(self.get("model"))
         body: dict[str, Any] = {
-            "project_id": default_project(),
+            "project_id": key_project() or 1,
             "suite": self.benchmark[:128],
             "tasks": [*self.several("tasks")],
             "name": self.get("name"),

@@ -24,6 +24,7 @@ from services.gateway.auth.identity import Now, User
 from services.gateway.backends.calls import BackendCalls, Backends, Scheduler, SchedulerCalls
 from services.gateway.http.errors import FormFaults
 from services.gateway.http.parameters import JobId
+from services.gateway.http.project_names import key_project
 from services.gateway.pages.addresses import address
 from services.gateway.pages.orders.form import ALSO, REFUSALS, faults_of_refusal
 from services.gateway.pages.orders.several import submit_form
@@ -116,7 +117,11 @@ async def _store(scheduler: Scheduler, name: str, row: bytes, user: str, request
 
     async def parts() -> AsyncGenerator[dataset_pb2.DatasetHeader | bytes]:
         yield dataset_pb2.DatasetHeader(
-            name=name, user=user, format=dataset_pb2.DATASET_FORMAT_JSONL, request_id=request_id
+            name=name,
+            user=user,
+            format=dataset_pb2.DATASET_FORMAT_JSONL,
+            request_id=request_id,
+            project_id=key_project(),
         )
         yield row
 

@@ -16,6 +16,7 @@ from services.gateway.backends.calls import Scheduler, SchedulerCalls
 from services.gateway.http.error_handlers import http_status
 from services.gateway.http.errors import SuiteNotFound
 from services.gateway.http.presentation import present
+from services.gateway.http.project_names import key_project
 from services.gateway.pages.addresses import address
 from services.gateway.pages.page import Notice, PageOf
 from services.gateway.pages.suites.view import (
@@ -80,7 +81,7 @@ async def check_suite(page: PageOf, scheduler: SchedulerCalls, document: Documen
 @router.post("")
 async def add_suite(page: PageOf, scheduler: SchedulerCalls, user: User, document: DocumentOf) -> Response:
     try:
-        request = suite_pb2.AddSuiteRequest(document=document, user=user)
+        request = suite_pb2.AddSuiteRequest(document=document, user=user, project_id=key_project())
         added = await scheduler.suites.AddSuite(request)
     except DomainError as error:
         if error.reason != _FAULTY:
