@@ -35,7 +35,8 @@ class PostgresAnnotations:
         """The next answer that the user and `raters` people have not annotated; None: none is left."""
         asked = {**_of(question), "username": user, "raters": raters}
         if is_disagreement_first:
-            row = await self._session.fetchrow("find_disputed", name=question.name, **asked)
+            judging = await self.judging_runs(question)
+            row = await self._session.fetchrow("find_disputed", name=question.name, run_ids=judging, **asked)
         else:
             row = await self._session.fetchrow("find_unannotated", **asked)
         return (row["sample"], row["rollout"]) if row else None

@@ -24,10 +24,7 @@ LEFT JOIN (
     SELECT sample, rollout, stddev_pop(verdict) AS spread
     FROM (
         SELECT s.sample, s.rollout, (v.scores ->> 'verdict')::double precision AS verdict
-        FROM history_entries AS h
-        -- Judging runs that the caller sees.
-        JOIN run_records AS r ON r.run_id = h.run_id
-        JOIN run_tasks AS t ON t.run_id = h.run_id AND t.task = :name
+        FROM run_tasks AS t
         JOIN current_outcomes AS v ON v.run_id = t.run_id AND v.task_index = t.task_index
         CROSS JOIN LATERAL (
             -- The id of the row is SAMPLE.ROLLOUT of the judged answer. The limit keeps the planner from reading all samples.
@@ -36,7 +33,7 @@ LEFT JOIN (
             WHERE sample_set_id = t.sample_set_id AND position = v.sample - t.first_sample
             LIMIT 1
         ) AS s
-        WHERE h.benchmark = :run_id::text AND h.model <> '' AND v.scores ->> 'verdict' IS NOT NULL
+        WHERE t.run_id = ANY (:run_ids) AND t.task = :name AND v.scores ->> 'verdict' IS NOT NULL
     ) AS verdicts
     GROUP BY sample, rollout
 ) AS judged ON judged.sample = o.sample AND judged.rollout = o.rollout
@@ -119,9 +116,10 @@ LEFT JOIN (
     GROUP BY sample, rollout
 ) AS done ON done.sample = o.sample AND done.rollout = o.rollout;
 
--- name: list_judging_runs: Return completed runs that judge a run by a prompt of a name, newest first
+-- name: list_judging_runs: Return completed runs that judge a run by a prompt of a name and that the caller sees, newest first
 SELECT h.run_id
 FROM history_entries AS h
+JOIN run_records AS r ON r.run_id = h.run_id
 JOIN run_tasks AS t ON t.run_id = h.run_id
 WHERE h.benchmark = :judged_run_id AND h.model <> '' AND t.task = :name
 ORDER BY h.closed_at DESC, h.run_id;

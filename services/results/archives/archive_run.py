@@ -116,7 +116,8 @@ class ArchiveRun:
             raise ObjectStoreUnavailable(problem=f"the archive of run {run_id} lacks {missing} outcomes")
         record = await self.records.get(run_id)
         await self.files.write_manifest(run_id, record.epoch, await self.archives.parts(run_id))
-        await self.archives.advance(run_id, ArchivePhase.WRITING, ArchivePhase.CLEARING)
+        if not await self.archives.advance(run_id, ArchivePhase.WRITING, ArchivePhase.CLEARING):
+            await self._check_known(run_id)
         return False
 
     async def _clear(self, run_id: str) -> bool:

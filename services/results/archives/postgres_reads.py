@@ -135,6 +135,13 @@ def _judged(_: Values, run: str, epoch: int) -> Selection:
     return Selection(wanted=counts_in(epoch) if run == "run_ids" else None, texts=texts)
 
 
+def _disputed(values: Values, run: str, epoch: int) -> Selection:
+    """Verdicts of judges on a run, whose own answers are not annotated once they are archived."""
+    if run == "run_id":
+        raise RunArchived(run_id=values["run_id"])
+    return Selection(wanted=counts_in(epoch), texts=("scores",))
+
+
 def _styled(values: Values, _: str, epoch: int) -> Selection:
     texts = ("answer_text", "prediction") if values["has_style"] else ()
     return Selection(wanted=counts_in(epoch), texts=texts)
@@ -159,6 +166,7 @@ SELECTS: Mapping[str, Select] = {
     "export_outcomes": _beside_samples,
     "read_pairs": _paired,
     "list_flips": _flipped,
+    "find_disputed": _disputed,
     "list_verdicts_of_judges": _judged,
     "list_pair_verdicts": _judged,
     "list_answer_styles": _styled,

@@ -89,12 +89,13 @@ ON CONFLICT (run_id, part) DO NOTHING
 RETURNING part;
 
 -- name: clear_outcomes: Delete some outcomes of a run that are in its archive; returns the last one
-WITH chunk AS (
+-- A restoration waits for it: what it has found stored is not deleted behind its back.
+WITH clearing AS (
+    SELECT run_id FROM run_records WHERE run_id = :run_id AND archive_phase = 'clearing' FOR SHARE
+), chunk AS (
     SELECT o.sample, o.rollout
     FROM outcomes AS o
-    WHERE o.run_id = :run_id
-        AND (o.sample, o.rollout) > (:after_sample, :after_rollout)
-        AND EXISTS (SELECT FROM run_records AS r WHERE r.run_id = :run_id AND r.archive_phase = 'clearing')
+    WHERE o.run_id = (SELECT run_id FROM clearing) AND (o.sample, o.rollout) > (:after_sample, :after_rollout)
     ORDER BY o.sample, o.rollout
     LIMIT :limit::integer
 ), deleted AS (

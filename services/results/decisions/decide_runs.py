@@ -9,6 +9,7 @@ from proctor.values.comparison import Decision, sample_order
 from services.common.structured_logs import get_logger
 from services.results.decisions.answered_pairs import AnsweredPairs, paired_metrics
 from services.results.decisions.ports import AnsweredSamples
+from services.results.runs.errors import RunArchived
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunRecord
 from services.results.scoring.compiled_scoring import ScoredMetric
@@ -59,7 +60,10 @@ class DecideRuns:
     looks: OrderedDict[tuple[object, ...], _Look] = field(default_factory=OrderedDict)
 
     async def decide(self, query: DecisionQuery) -> Decision | None:
-        """None while nothing is decided, or where one of the runs is not open yet or over other samples."""
+        """None while nothing is decided, or where one of the runs is not open yet or over other samples.
+
+        Also where one is archived.
+        """
         run, base = [await self.records.find(each) for each in (query.run_id, query.base_run_id)]
         # Also where the other one was deleted since.
         if stored := next((each.decision for each in (run, base) if each and each.decision), None):
@@ -67,8 +71,13 @@ class DecideRuns:
         look = await self._look(query, run, base) if run and base else None
         if look is None or run is None:
             return None
-        async with look.lock:
-            decision = await self._test(query, run, look)
+        try:
+            async with look.lock:
+                decision = await self._test(query, run, look)
+        except RunArchived as error:
+            # The other run was closed and archived since: this one answers everything.
+            log.info("runs not decided", run_ids=[query.run_id, query.base_run_id], error=str(error))
+            return None
         if decision is None:
             return None
         stored = await self.records.decide(query.run_id, query.base_run_id, decision)

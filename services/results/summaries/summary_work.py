@@ -9,6 +9,7 @@ from uuid import uuid4
 from proctor.values.usage import NO_TOKENS, TokenUsage
 from services.common.errors import DependencyUnavailable, WorkCancelled
 from services.common.structured_logs import get_logger
+from services.results.runs.errors import RunArchived
 
 T = TypeVar("T")
 log = get_logger()
@@ -48,8 +49,11 @@ class SummaryWork:
         self.problems.append(problem)
 
     def note(self, what: str, error: Exception) -> None:
-        """Names a figure that cannot be computed. Raises an error that may pass, or that is not a failure."""
-        if isinstance(error, WorkCancelled) or (
+        """Names a figure that cannot be computed. Raises an error that may pass, or that is not a failure.
+
+        The answers of a run that is archived are not gone: without them no summary may take the place of one.
+        """
+        if isinstance(error, WorkCancelled | RunArchived) or (
             isinstance(error, DependencyUnavailable) and not self.is_last_start
         ):
             raise error

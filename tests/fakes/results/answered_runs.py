@@ -1,13 +1,16 @@
-"""Runs of texts on a standing results service, and what its doors show of their answers, over all pages."""
+"""Runs of texts on a standing results service, what its doors show of their answers, and archives of runs."""
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import grpc
+
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import outcome_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.outcome import Outcome
 from proctor.values.sample import Prompt
 from services.results.runs.run_plan import RunPlan
@@ -82,3 +85,35 @@ def texts(shown: answer_pb2.SideBySideRow) -> list[str | None]:
         one.outcome.outcome.answer.text if one.outcome.outcome.HasField("answer") else None
         for one in shown.answers
     ]
+
+
+async def archive(harness: ResultsHarness, run_id: str) -> None:
+    """As the leader does, when all readers that began before are done."""
+
+    async def is_archived() -> bool:
+        await _settle(harness, run_id)
+        request = run_record_pb2.ArchiveRunRecordRequest(run_id=run_id)
+        try:
+            return (await harness.records.ArchiveRunRecord(request)).is_done
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.FAILED_PRECONDITION:
+                raise
+            # It is still compared with others.
+            return False
+
+    await eventually(is_archived, "the run is archived")
+
+
+async def restore(harness: ResultsHarness, run_id: str) -> None:
+    async def is_restored() -> bool:
+        await _settle(harness, run_id)
+        request = run_record_pb2.RestoreRunRecordRequest(run_id=run_id)
+        return (await harness.records.RestoreRunRecord(request)).is_done
+
+    await eventually(is_restored, "the run is restored")
+
+
+async def _settle(harness: ResultsHarness, run_id: str) -> None:
+    async with harness.database() as database:
+        older = "UPDATE run_records SET archive_since = archive_since - interval '1 hour' WHERE run_id = $1"
+        await database.execute(older, run_id)

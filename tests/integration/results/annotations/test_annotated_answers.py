@@ -16,7 +16,7 @@ from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.results.runs.run_plan import RunFacts, RunPlan
 from tests.fakes.eventually import eventually
 from tests.fakes.refusals import refusal_of
-from tests.fakes.results.answered_runs import answered_run, rows_of
+from tests.fakes.results.answered_runs import answered_run, archive, rows_of
 from tests.fakes.results.recorded_run import batch, failed, plan_of, said
 from tests.fakes.results.results_harness import ResultsHarness, results_harness
 
@@ -28,8 +28,9 @@ PAIRS = scale_options(OF_PAIRS)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def harness() -> AsyncIterator[ResultsHarness]:
-    async with results_harness() as made:
+async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ResultsHarness]:
+    store = tmp_path_factory.mktemp("objects").as_uri()
+    async with results_harness(object_store=store) as made:
         yield made
 
 
@@ -61,10 +62,14 @@ async def judging_run(
         return await harness.recorded(plan.run_id) == len(verdicts)
 
     await eventually(all_recorded, "all verdicts are recorded")
-    await harness.records.CloseRun(
-        run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)
-    )
+    await close(harness, plan)
     return plan
+
+
+async def close(harness: ResultsHarness, run: RunPlan) -> None:
+    await harness.records.CloseRun(
+        run_record_pb2.CloseRunRequest(run_id=run.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)
+    )
 
 
 async def next_of(harness: ResultsHarness, run: RunPlan, user: str, **asked: bool | int) -> int | None:
@@ -183,6 +188,17 @@ async def test_what_judges_disagree_about_comes_first_where_that_is_asked(harnes
     first = await annotated_in_order(harness, judging, "ann", ["yes", "yes"], is_disagreement_first=True)
     assert {*first} == {3, 7}
     assert await next_of(harness, judging, "ann", is_disagreement_first=True) not in {3, 7, None}
+    # Verdicts of archived runs too.
+    await archive(harness, judging.run_id)
+    found = await annotated_in_order(harness, judging, "bob", ["yes", "yes"], is_disagreement_first=True)
+    assert found == first
+    await close(harness, judged)
+    await archive(harness, judged.run_id)
+    request = annotation_pb2.FindUnannotatedRequest(run_id=judging.run_id, is_disagreement_first=True)
+    assert await refusal_of(harness.annotations.FindUnannotated(request)) == (
+        "RUN_ARCHIVED",
+        f"The answers of run {judged.run_id} are archived, which this does not read; restore the run first.",
+    )
 
 
 async def test_what_cannot_be_annotated_is_refused(harness: ResultsHarness) -> None:

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import grpc
 import pytest
 import pytest_asyncio
 
@@ -25,6 +24,7 @@ from services.results.samples.sample import StoredSample
 from services.results.scoring.score import ScoringTarget
 from tests.fakes.callers import SCHEDULER
 from tests.fakes.eventually import eventually
+from tests.fakes.results.answered_runs import archive, restore
 from tests.fakes.results.recorded_run import (
     TEXT_SCORING,
     answered,
@@ -78,38 +78,6 @@ async def closed_run(harness: ResultsHarness, model: str, wrong: int) -> RunPlan
         run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)
     )
     return plan
-
-
-async def archive(harness: ResultsHarness, run_id: str) -> None:
-    """As the leader does, when all readers that began before are done."""
-
-    async def is_archived() -> bool:
-        await settle(harness, run_id)
-        request = run_record_pb2.ArchiveRunRecordRequest(run_id=run_id)
-        try:
-            return (await harness.records.ArchiveRunRecord(request)).is_done
-        except grpc.aio.AioRpcError as error:
-            if error.code() is not grpc.StatusCode.FAILED_PRECONDITION:
-                raise
-            # It is still compared with others.
-            return False
-
-    await eventually(is_archived, "the run is archived")
-
-
-async def restore(harness: ResultsHarness, run_id: str) -> None:
-    async def is_restored() -> bool:
-        await settle(harness, run_id)
-        request = run_record_pb2.RestoreRunRecordRequest(run_id=run_id)
-        return (await harness.records.RestoreRunRecord(request)).is_done
-
-    await eventually(is_restored, "the run is restored")
-
-
-async def settle(harness: ResultsHarness, run_id: str) -> None:
-    async with harness.database() as database:
-        older = "UPDATE run_records SET archive_since = archive_since - interval '1 hour' WHERE run_id = $1"
-        await database.execute(older, run_id)
 
 
 async def stored(harness: ResultsHarness, run_id: str) -> tuple[int, str | None]:

@@ -1,10 +1,11 @@
 """An archive that is killed at any step goes on: nothing is lost or doubled, and readers see all of it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import asyncpg
 import pytest
 import pytest_asyncio
 
@@ -15,15 +16,22 @@ from services.common.objects.obstore_objects import ObstoreObjects
 from services.common.postgres import PostgresSession, connect_pool
 from services.results.answers.ports import KeyScan
 from services.results.answers.postgres import PostgresAnswers
-from services.results.archives.archive import folder_of
+from services.results.archives.archive import ArchivePhase, folder_of
 from services.results.archives.archive_run import ArchiveRun
 from services.results.archives.parquet_parts import ParquetParts
 from services.results.archives.postgres import PostgresArchives
 from services.results.archives.postgres_reads import ArchivedReads
+from services.results.decisions.decide_runs import DecideRuns, DecisionQuery
+from services.results.decisions.postgres import PostgresAnsweredSamples
 from services.results.outcomes.delete_run_record import DeleteRunRecord
 from services.results.outcomes.outcome import BEFORE_ALL
+from services.results.outcomes.ports import AnswerSource
+from services.results.outcomes.postgres import PostgresReuse, after_key
+from services.results.outcomes.reuse_answers import ReuseAnswers
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
-from services.results.runs.errors import RecordNotFound
+from services.results.runs.errors import RecordNotFound, RunArchived
+from services.results.runs.run_plan import RunPlan
+from services.results.summaries.ports import Stores
 from tests.fakes.results.recorded_run import answered, choice_sample, failed, new_id, plan_of, scored
 from tests.fakes.results.stores import close_run_of, postgres_stores
 from tests.fakes.thorough_cases import first_cases
@@ -32,6 +40,7 @@ from tests.harness.servers import postgres_server
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SIZE = 13
+ENGINE = {"engine": "fake"}
 # More than an archive of so many outcomes makes, each before and after it has had its effect.
 STEPS = 40
 
@@ -115,14 +124,22 @@ async def installation(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
 
 async def closed_run(installation: Installation) -> str:
     stores = postgres_stores(installation.session)
-    staging_id = new_id()
-    await stores.sample_sets.stage(staging_id, [choice_sample(at, staging_id) for at in range(SIZE)])
-    sample_set = await stores.sample_sets.commit(staging_id, SIZE)
-    plan = (await stores.records.open(plan_of([SIZE], [sample_set.sample_set_id]), 1)).plan
+    run_id = (await opened_run(stores)).run_id
     outcomes = [failed(at) if at == 3 else answered(at) for at in range(SIZE)]
-    await stores.outcomes.record([scored(plan.run_id, outcome) for outcome in outcomes])
-    await close_run_of(stores).close(plan.run_id, 1, RunState.FAILED, allow_partial=False)
-    return plan.run_id
+    await stores.outcomes.record([scored(run_id, outcome) for outcome in outcomes])
+    await stores.records.add_environment(run_id, ENGINE)
+    await close_run_of(stores).close(run_id, 1, RunState.FAILED, allow_partial=False)
+    return run_id
+
+
+async def opened_run(stores: Stores) -> RunPlan:
+    """All are over the same samples, and ask the same."""
+    staging_id = new_id()
+    await stores.sample_sets.stage(staging_id, [choice_sample(at) for at in range(SIZE)])
+    sample_set = await stores.sample_sets.commit(staging_id, SIZE)
+    plan = plan_of([SIZE], [sample_set.sample_set_id])
+    tasks = tuple(replace(task, request_digest=b"a" * 32) for task in plan.tasks)
+    return (await stores.records.open(replace(plan, tasks=tasks), 1)).plan
 
 
 async def finish(
@@ -150,6 +167,62 @@ async def test_a_deleted_run_leaves_no_file(installation: Installation) -> None:
     assert not installation.keys(archived)
     assert not installation.keys(begun)
     assert await installation.rows(begun) == []
+
+
+async def test_figures_of_a_run_are_not_replaced_once_its_answers_are_archived(
+    installation: Installation,
+) -> None:
+    run_id, stores = await closed_run(installation), postgres_stores(installation.session)
+    await stores.summaries.add_problem(run_id, 1, "Baselines cannot be computed.")
+    kept = await stores.summaries.find(run_id, 1)
+    await finish(installation.archives().archive, run_id, whole=nothing)
+    with pytest.raises(RunArchived):
+        await close_run_of(stores).close_run.close_again(run_id)
+    assert await stores.summaries.find(run_id, 1) == kept
+
+
+async def test_answers_that_are_archived_while_they_are_reused_are_passed_over(
+    installation: Installation,
+) -> None:
+    run_id, stores = await closed_run(installation), postgres_stores(installation.session)
+    plan = await opened_run(stores)
+
+    class Sources(PostgresReuse):
+        async def sources(self, *asked: Any) -> Sequence[AnswerSource]:
+            found = await super().sources(*asked)
+            assert [source.run_id for source in found][:1] == [run_id]
+            await finish(installation.archives().archive, run_id, whole=nothing)
+            return found[:1]
+
+    reuse = ReuseAnswers(stores.records, stores.outcomes, Sources(installation.session))
+    assert await reuse.reuse(plan.run_id, 1, ENGINE) == 0
+    await finish(installation.archives().restore, run_id, whole=nothing)
+    whole = ReuseAnswers(stores.records, stores.outcomes, PostgresReuse(installation.session))
+    # All but the one that failed.
+    assert await whole.reuse(plan.run_id, 1, ENGINE) == SIZE - 1
+
+
+async def test_nothing_is_decided_by_a_run_whose_answers_are_archived(installation: Installation) -> None:
+    run_id, stores = await closed_run(installation), postgres_stores(installation.session)
+    plan = await opened_run(stores)
+    await finish(installation.archives().archive, run_id, whole=nothing)
+    deciding = DecideRuns(stores.records, PostgresAnsweredSamples(installation.session))
+    assert await deciding.decide(DecisionQuery(plan.run_id, run_id, seed=4, alpha=0.05)) is None
+
+
+async def test_a_restoration_waits_for_a_deletion_under_way(installation: Installation) -> None:
+    """Else it would find rows stored that are deleted a moment later."""
+    run_id = await closed_run(installation)
+    archives = PostgresArchives(installation.session, part_outcomes=5)
+    while await archives.phase(run_id) is not ArchivePhase.CLEARING:
+        await installation.archives().archive(run_id)
+    advancing = "SELECT FROM run_records WHERE run_id = $1 FOR NO KEY UPDATE NOWAIT"
+    async with installation.session.transaction() as deleting:
+        chunk = {"run_id": run_id, **after_key(BEFORE_ALL), "limit": 5}
+        assert await deleting.fetchrow("clear_outcomes", **chunk) is not None
+        async with installation.session.transaction() as restoring:
+            with pytest.raises(asyncpg.LockNotAvailableError):
+                await restoring.connection.execute(advancing, run_id)
 
 
 async def nothing() -> None:
