@@ -106,9 +106,9 @@ def folder_of(run_id: str) -> str:
     return f"archives/{run_id}"
 
 
-def part_key(run_id: str, number: int) -> str:
-    """The key of a part in the object store."""
-    return f"{folder_of(run_id)}/outcomes-{number:06}.parquet"
+def part_key(run_id: str, number: int, file_digest: bytes) -> str:
+    """The key of a part in the object store. No two files have the same, so that none is ever replaced."""
+    return f"{folder_of(run_id)}/outcomes-{number:06}-{file_digest.hex()[:12]}.parquet"
 
 
 def manifest_key(run_id: str) -> str:
@@ -125,7 +125,7 @@ def manifest(run_id: str, epoch: int, parts: Sequence[ArchivePart]) -> bytes:
         "size_bytes": sum(part.size_bytes for part in parts),
         "parts": [
             {
-                "file": part_key(run_id, part.number).rpartition("/")[2],
+                "file": part_key(run_id, part.number, part.file_digest).rpartition("/")[2],
                 "first": part.first,
                 "last": part.last,
                 "outcomes": part.outcomes,

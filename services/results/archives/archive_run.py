@@ -4,12 +4,13 @@ Each step can be repeated: a part is written and read back before it is recorded
 every part is, and they come back before a part is deleted.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.common.clock import Clock
 from services.common.errors import ObjectStoreUnavailable
 from services.common.structured_logs import get_logger
-from services.results.archives.archive import ArchivePart, ArchivePhase
+from services.results.archives.archive import ArchivePart, ArchivePhase, manifest_key, part_key
 from services.results.archives.errors import NotYetArchivable
 from services.results.archives.ports import ArchiveFiles
 from services.results.archives.postgres import PostgresArchives
@@ -107,22 +108,41 @@ class ArchiveRun:
         try:
             await self.archives.phase(run_id)
         except RecordNotFound:
-            await self.files.delete(run_id)
+            await self.files.delete(await self.files.keys(run_id))
             raise
 
     async def _close(self, run_id: str) -> bool:
         """Writes the manifest. From then on readers read the object store."""
         if missing := await self.archives.unarchived(run_id):
             raise ObjectStoreUnavailable(problem=f"the archive of run {run_id} lacks {missing} outcomes")
+        parts = await self.archives.parts(run_id)
+        # Of a process that was killed before it recorded what it had written.
+        await self.files.delete(await self._checked(run_id, parts))
         record = await self.records.get(run_id)
-        await self.files.write_manifest(run_id, record.epoch, await self.archives.parts(run_id))
+        await self.files.write_manifest(run_id, record.epoch, parts)
         if not await self.archives.advance(run_id, ArchivePhase.WRITING, ArchivePhase.CLEARING):
             await self._check_known(run_id)
         return False
 
+    async def _checked(self, run_id: str, parts: Sequence[ArchivePart]) -> Sequence[str]:
+        """Returns files that are in no part.
+
+        Raises `ObjectStoreUnavailable` unless the parts follow each other, and their files are there.
+        """
+        keys, after = set(await self.files.keys(run_id)), BEFORE_ALL
+        for number, part in enumerate(parts):
+            key, is_next = part_key(run_id, number, part.file_digest), part.number == number
+            if key not in keys or not is_next or part.first <= after:
+                raise ObjectStoreUnavailable(problem=f"the archive of run {run_id} lacks part {number}")
+            keys.remove(key)
+            after = part.last
+        return sorted(keys - {manifest_key(run_id)})
+
     async def _clear(self, run_id: str) -> bool:
-        if not await self.archives.is_settled(run_id, self.settled_seconds):
+        if not await self.archives.is_settled(run_id, ArchivePhase.CLEARING, self.settled_seconds):
             return False
+        # A last look, since from here on the files are all there is.
+        await self._checked(run_id, await self.archives.parts(run_id))
         until = self.clock.monotonic() + STEP_SECONDS
         after: OutcomeKey | None = BEFORE_ALL
         while after is not None and self.clock.monotonic() < until:
@@ -139,6 +159,9 @@ class ArchiveRun:
                 continue
             if self.clock.monotonic() >= until:
                 return
+            # Rows that were not deleted yet need no file.
+            if await self.archives.keep(run_id, part):
+                continue
             rows = await self.files.read_part(run_id, part)
             if not await self.archives.restore(run_id, part, rows):
                 raise unlike(run_id, part.number)
@@ -146,22 +169,25 @@ class ArchiveRun:
             await self.archives.advance(run_id, ArchivePhase.RESTORING, ArchivePhase.REMOVING)
 
     async def _remove(self, run_id: str) -> bool:
-        if not await self.archives.is_settled(run_id, self.settled_seconds):
+        if await self.archives.is_backup_running():
             return False
-        if not await self.delete(run_id):
+        # Before the look at the phase: whoever sleeps between the two deletes nothing of the next archive.
+        keys = await self.files.keys(run_id)
+        if not await self.archives.is_settled(run_id, ArchivePhase.REMOVING, self.settled_seconds):
             return False
+        await self.files.delete(keys)
         await self.archives.end(run_id)
         return True
 
     async def delete(self, run_id: str) -> bool:
-        """Deletes the folder of a run that is deleted or restored.
+        """Deletes the folder of a run that is deleted.
 
         False while a backup may need it, and while the store is away.
         """
         if await self.archives.is_backup_running():
             return False
         try:
-            await self.files.delete(run_id)
+            await self.files.delete(await self.files.keys(run_id))
         except ObjectStoreUnavailable as error:
             log.warning("archive not deleted", run_id=run_id, error=str(error))
             return False

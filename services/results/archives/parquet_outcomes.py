@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -67,9 +68,10 @@ _CLASSES: Mapping[str | None, FailureClass | None] = {
 
 
 def write_parquet(run_id: str, rows: Sequence[StoredRow]) -> bytes:
-    """A file of rows of the table; the same rows make the same file."""
+    """A file of rows of the table. It has an id of its own: no two are the same, nor are their digests."""
     columns = [pa.array([row[field.name] for row in rows], field.type) for field in SCHEMA]
-    table = pa.Table.from_arrays(columns, schema=SCHEMA.with_metadata({"run_id": run_id}))
+    about = {"run_id": run_id, "file_id": uuid4().hex}
+    table = pa.Table.from_arrays(columns, schema=SCHEMA.with_metadata(about))
     buffer = io.BytesIO()
     pq.write_table(table, buffer, row_group_size=GROUP_OUTCOMES, compression="zstd")
     return buffer.getvalue()

@@ -88,8 +88,9 @@ class ParquetParts:
 
     async def write(self, run_id: str, number: int, rows: Sequence[StoredRow]) -> tuple[int, bytes]:
         content = await asyncio.to_thread(write_parquet, run_id, rows)
-        await asyncio.to_thread(self._store.put, part_key(run_id, number), [content])
-        return len(content), hashlib.sha256(content).digest()
+        digest = hashlib.sha256(content).digest()
+        await asyncio.to_thread(self._store.put, part_key(run_id, number, digest), [content])
+        return len(content), digest
 
     async def read_part(self, run_id: str, part: ArchivePart) -> list[OutcomeRow]:
         content = await asyncio.to_thread(self._read, run_id, part)
@@ -101,12 +102,15 @@ class ParquetParts:
         if await asyncio.to_thread(self._store.get, key) != content:
             raise _unlike(key)
 
-    async def delete(self, run_id: str) -> None:
+    async def keys(self, run_id: str) -> list[str]:
         if self._objects is None:
-            return
+            return []
         store = self._objects
-        keys = await asyncio.to_thread(lambda: list(store.keys(folder_of(run_id))))
-        await asyncio.to_thread(store.delete, keys)
+        return await asyncio.to_thread(lambda: list(store.keys(folder_of(run_id))))
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        if keys:
+            await asyncio.to_thread(self._store.delete, keys)
 
     async def rows(self, run_id: str, parts: Sequence[ArchivePart], selection: Selection) -> list[OutcomeRow]:
         taken = _Taken(run_id, selection)
@@ -116,7 +120,7 @@ class ParquetParts:
         return taken.rows
 
     async def _cached(self, run_id: str, part: ArchivePart) -> bytes:
-        key = part_key(run_id, part.number)
+        key = part_key(run_id, part.number, part.file_digest)
         content = self._cache.get(key, part.file_digest)
         if content is None:
             content = await asyncio.to_thread(self._read, run_id, part)
@@ -124,7 +128,7 @@ class ParquetParts:
         return content
 
     def _read(self, run_id: str, part: ArchivePart) -> bytes:
-        key = part_key(run_id, part.number)
+        key = part_key(run_id, part.number, part.file_digest)
         content = self._store.get(key)
         if hashlib.sha256(content).digest() != part.file_digest:
             raise _unlike(key)

@@ -57,6 +57,10 @@ class ArchiveFiles(ArchivedRows, Protocol):
         """Writes what the folder has, and reads it back."""
         ...
 
-    async def delete(self, run_id: str) -> None:
-        """Deletes the folder of a run. Ignores a missing one."""
+    async def keys(self, run_id: str) -> list[str]:
+        """The keys of all files in the folder of a run; none without a store."""
+        ...
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """Ignores missing files."""
         ...

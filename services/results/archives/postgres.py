@@ -39,9 +39,10 @@ class PostgresArchives:
         advanced = await self._session.fetchval("advance_archive", run_id=run_id, before=before, phase=phase)
         return advanced is not None
 
-    async def is_settled(self, run_id: str, seconds: float) -> bool:
-        """Whether the present phase began so long ago."""
-        return bool(await self._session.fetchval("is_phase_settled", run_id=run_id, seconds=seconds))
+    async def is_settled(self, run_id: str, phase: ArchivePhase, seconds: float) -> bool:
+        """Whether the archive is in this phase, which began so long ago."""
+        asked = {"run_id": run_id, "phase": phase, "seconds": seconds}
+        return bool(await self._session.fetchval("is_phase_settled", **asked))
 
     async def is_backup_running(self) -> bool:
         """Whether files of archives have to stay: the backup may have the rows of a moment before."""
@@ -100,18 +101,18 @@ class PostgresArchives:
 
         async def restore(transaction: PostgresTransaction) -> bool:
             await transaction.execute("restore_outcomes", run_id=run_id, outcomes=rows)
-            await transaction.execute("write_rows_alike")
-            between = _range(part.first, part.last)
-            stored = await transaction.fetchval("digest_stored_outcomes", run_id=run_id, **between)
-            if stored != part.rows_digest:
+            if not await _mark_restored(transaction, run_id, part):
                 raise _Unlike
-            await transaction.execute("set_part_restored", run_id=run_id, part=part.number)
             return True
 
         try:
             return await self._session.run(restore)
         except _Unlike:
             return False
+
+    async def keep(self, run_id: str, part: ArchivePart) -> bool:
+        """Takes a part for restored whose rows are all stored still; False if they are not."""
+        return await self._session.run(lambda transaction: _mark_restored(transaction, run_id, part))
 
     async def end(self, run_id: str) -> None:
         """Forgets the archive of a run that is restored."""
@@ -129,6 +130,17 @@ class PostgresArchives:
             return found
 
         return await self._session.run(digest)
+
+
+async def _mark_restored(transaction: PostgresTransaction, run_id: str, part: ArchivePart) -> bool:
+    """False where the stored rows are not as they were."""
+    await transaction.execute("write_rows_alike")
+    between = _range(part.first, part.last)
+    stored = await transaction.fetchval("digest_stored_outcomes", run_id=run_id, **between)
+    if stored != part.rows_digest:
+        return False
+    await transaction.execute("set_part_restored", run_id=run_id, part=part.number)
+    return True
 
 
 def _range(first: OutcomeKey, last: OutcomeKey) -> Mapping[str, Any]:

@@ -26,8 +26,10 @@ SET archive_phase = :phase, archive_since = now()
 WHERE run_id = :run_id AND archive_phase = :before
 RETURNING run_id;
 
--- name: is_phase_settled: Return whether no reader is left that began before the phase did
-SELECT archive_since <= now() - make_interval(secs => :seconds) AS is_settled FROM run_records WHERE run_id = :run_id;
+-- name: is_phase_settled: Return whether an archive is in a phase, and no reader is left that began before it
+SELECT archive_since <= now() - make_interval(secs => :seconds) AS is_settled
+FROM run_records
+WHERE run_id = :run_id AND archive_phase = :phase;
 
 -- name: list_archive_parts: Return the parts of an archive in order
 SELECT
@@ -84,7 +86,7 @@ SELECT
     run_id, :part, :first_sample, :first_rollout, :last_sample, :last_rollout, :outcomes, :size_bytes, :file_digest, :rows_digest
 FROM run_records
 WHERE run_id = :run_id AND archive_phase = 'writing'
--- Two leaders may write the same part at once: their files are equal.
+-- Two leaders may write the same part at once: the file of the second one is deleted with the folder.
 ON CONFLICT (run_id, part) DO NOTHING
 RETURNING part;
 

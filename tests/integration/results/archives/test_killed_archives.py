@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from proctor.values.run import RunState
 from services.common.clock import SystemClock
+from services.common.errors import ObjectStoreUnavailable
 from services.common.migrations import migrate
 from services.common.objects.obstore_objects import ObstoreObjects
 from services.common.postgres import PostgresSession, connect_pool
@@ -223,6 +224,39 @@ async def test_a_restoration_waits_for_a_deletion_under_way(installation: Instal
         async with installation.session.transaction() as restoring:
             with pytest.raises(asyncpg.LockNotAvailableError):
                 await restoring.connection.execute(advancing, run_id)
+
+
+async def test_rows_stay_where_a_file_of_them_is_missing(installation: Installation) -> None:
+    """And the run is restored without it."""
+    run_id, archives = await closed_run(installation), installation.archives()
+    rows = await installation.rows(run_id)
+    while await archives.archives.phase(run_id) is not ArchivePhase.CLEARING:
+        await archives.archive(run_id)
+    installation.objects.delete([key for key in installation.keys(run_id) if "outcomes-000001-" in key])
+    with pytest.raises(ObjectStoreUnavailable, match="lacks part 1"):
+        await archives.archive(run_id)
+    assert await installation.rows(run_id) == rows
+    await finish(archives.restore, run_id, whole=nothing)
+    assert (await installation.rows(run_id), installation.keys(run_id)) == (rows, [])
+
+
+async def test_a_deletion_that_slept_deletes_no_file_of_the_next_archive(installation: Installation) -> None:
+    run_id, archives = await closed_run(installation), installation.archives()
+    shown = await installation.read(run_id)
+    await finish(archives.archive, run_id, whole=nothing)
+    while await archives.archives.phase(run_id) is not ArchivePhase.REMOVING:
+        await archives.restore(run_id)
+
+    class Sleeping(ParquetParts):
+        async def keys(self, run_id: str) -> list[str]:
+            found = await super().keys(run_id)
+            await finish(archives.restore, run_id, whole=nothing)
+            await finish(archives.archive, run_id, whole=nothing)
+            return found
+
+    sleeper = replace(archives, files=Sleeping(installation.objects))
+    assert not await sleeper.restore(run_id)
+    assert await installation.read(run_id) == shown
 
 
 async def nothing() -> None:
