@@ -71,6 +71,11 @@ def setting(server: ModelServerProcess, collector: TraceCollector) -> Setting:
     return Setting((EXAMPLES["remote-only"],), values)
 
 
+def order_of(*, rollouts: int) -> dict[str, object]:
+    config = {"provider": "openai", "model": "fake"}
+    return {"project_id": 1, "suite": "starter", "rollouts": rollouts, "config": config}
+
+
 SECRETS = {
     "keys": {"fake": "key-of-the-provider\n"},
     "proctor-api-keys": {"api-keys": '{"ann": "secret-key-of-ann"}'},
@@ -112,15 +117,19 @@ async def test_what_is_rendered_starts_is_healthy_and_completes_the_run_of_helm_
     assert code == 0, hook.log.read_text()
 
 
+async def test_a_run_over_rest_completes(cluster: RenderedCluster) -> None:
+    client = ServiceClient(cluster)
+    job = await client.post("/api/v1/benchmarking/run", order_of(rollouts=1))
+    assert (await client.ask_until_over(job["job_id"]))["status"] == "completed"
+
+
 @pytest.mark.thorough
 async def test_run_completes_while_a_pod_of_each_service_is_replaced(
     cluster: RenderedCluster, model_server: ModelServerProcess
 ) -> None:
     client = ServiceClient(cluster)
     await model_server.control(latency_seconds=3)
-    config = {"provider": "openai", "model": "fake"}
-    order = {"project_id": 1, "suite": "starter", "rollouts": ROLLOUTS, "config": config}
-    job = await client.post("/api/v1/benchmarking/run", order)
+    job = await client.post("/api/v1/benchmarking/run", order_of(rollouts=ROLLOUTS))
     asking = asyncio.create_task(client.ask_until_over(job["job_id"]))
     codes = {}
     for component in ("gateway", "results", "scheduler", "worker-fake"):
@@ -139,7 +148,7 @@ async def test_run_completes_while_a_pod_of_each_service_is_replaced(
 
 
 async def test_every_service_counted_what_happened(cluster: RenderedCluster) -> None:
-    """After the runs above: the pods that are left, of which one of each service has replaced another."""
+    """After the runs above."""
     documented = set(_METRIC.findall((DOCS / "metrics.md").read_text()))
     texts = await asyncio.gather(
         *(metrics_of(pod) for pod in cluster.pods if not pod.name.startswith("proctor-nats"))
