@@ -145,7 +145,7 @@ async def test_only_the_worker_sees_provider_keys_and_only_the_others_the_databa
         pass
     assert roles_that_saw("OPENAI_API_KEY", state_dir) == {"worker"}
     assert roles_that_saw("ANTHROPIC_API_KEY", state_dir) == set()
-    assert roles_that_saw("AWS_SECRET_ACCESS_KEY", state_dir) == {"scheduler"}
+    assert roles_that_saw("AWS_SECRET_ACCESS_KEY", state_dir) == {"scheduler", "results"}
     assert roles_that_saw("PROCTOR_GATEWAY_API_KEYS", state_dir) == {"gateway"}
     assert roles_that_saw("PROCTOR_POSTGRES_DSN", state_dir) == {"scheduler", "results"}
     assert roles_that_saw("PROCTOR_NATS_URL", state_dir) == {"scheduler", "results", "worker"}
