@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from services.results.scoring.answer_words import has_one_of
+from services.results.scoring.numbers.named_things import is_of_a_name
 from services.results.scoring.numbers.number_tokens import DIGIT, has_number
 from services.results.scoring.numbers.written_numbers import WrittenNumber, read_number
 
@@ -88,6 +89,8 @@ def claimed(claim: str) -> WrittenNumber | None:
     total = summed(claim)
     if total is not None:
         return total
+    if is_of_a_name(claim):
+        return None
     for candidate in _candidates(claim):
         read = _without_turn(candidate)
         if read is not None or has_number(candidate):

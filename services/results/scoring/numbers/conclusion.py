@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from services.results.scoring.answer_words import COURTESY, has_one_of
 from services.results.scoring.numbers.claims import claimed, may_turn, summed, without_reason, without_remarks
+from services.results.scoring.numbers.named_things import is_of_a_name
 from services.results.scoring.numbers.number_forms import in_one_form
 from services.results.scoring.numbers.number_tokens import DIGIT, has_number
 from services.results.scoring.numbers.written_numbers import WrittenNumber, read_number
@@ -82,6 +83,27 @@ _DENIES_NUMBER = re.compile(
     r"|不是|并非|並非)\s?\S?\d|\d\S{0,8}?\s?(?:ではない|ではありません|じゃない|(?:이|가)\s?아니|değil)",
     re.IGNORECASE,
 )
+# What is only guessed or supposed, or is not reached.
+_GUESSES = re.compile(
+    r"\b(?:maybe|perhaps|possibly) (?:about |around |it's |it is )?\S?\d"
+    r"|(?:\A\W*|\b(?:it|that|this|but|or) )(?:could|might|may) (?:also )?be (?:about |around )?\S?\d"
+    r"|\b(?:i doubt|anything but|nobody|no one|would have (?:said|guessed|thought))\b[^.,;:=]*\d"
+    r"|\d\S* (?:[a-z]+ )?(?:is|are|was|were|would be|seems?) (?:way |far |much )?too [a-z]+\b"
+    r"|\A\W*(?:suppose|imagine|if (?:it|that|this) (?:were|was))\b"
+    r"(?![^\n]*(?:=|\b(?:then|so|thus|hence|therefore)\b))"
+    r"|\A\W*let [a-z] ?(?:=|be) ?\S?\d[\d.,]*\W*\Z",
+    re.IGNORECASE,
+)
+_WORDS_OF_GUESSES = (
+    *("maybe", "perhaps", "possibly", " be ", "doubt", "anything", "nobody", "no one", "have ", "too "),
+    *("suppose", "imagine", "if ", "let "),
+)
+# Behind the last number: "18. No." and "18. Hmm, or 20?"
+_WAVERS = re.compile(
+    r"\W*(?:(?:no|nope|wrong|incorrect)\W*\Z|(?:hmm+|or|wait|maybe|perhaps)\b[^\n]*\d[^\n]*\?\W*\Z)",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(r"(?:while|whereas|or)\b")
 # Of things that are counted: "= 40 girls are not in it".
 _SAYS_OF_WHAT = re.compile(r"= ?\S{0,2}\d[\d,.]*%? (?:[a-z]+ ){1,5}(?:are|were)(?= not\b)", re.IGNORECASE)
 # Two facts in one sentence: the width is 5 and the length is 6.
@@ -146,7 +168,7 @@ def concluded(plain: str, text: str) -> WrittenNumber | None:
     if _has_several_entries(plain):
         return None
     for whole in _sentences_from_the_end(plain):
-        if _is_in_words(whole) or _may_be_a_result(whole):
+        if _is_in_words(whole) or _may_be_a_result(whole) or _WAVERS.match(whole) or _GOES_ON.match(whole):
             return None
         is_aside = COURTESY.match(whole) or _REMARK.match(whole) or whole.rstrip().endswith("?")
         if not is_aside and len(whole) <= MAX_SENTENCE and has_number(whole):
@@ -198,7 +220,7 @@ def _concluding(sentence: str) -> WrittenNumber | None:
     if sentence.lstrip().startswith(ITEM) and not leads and "=" not in sentence:
         return None
     start = next((start for start in reversed(leads) if has_number(sentence[start:])), 0)
-    claim = claimed(sentence[start:])
+    claim = None if is_of_a_name(sentence, start) else claimed(sentence[start:])
     if claim is None or result is None:
         return claim or result
     return claim if claim.value == result.value else None
@@ -241,9 +263,14 @@ def denies_number(sentence: str) -> bool:
 def _draws_none(sentence: str, head: str) -> bool:
     if denies_number(sentence):
         return True
-    has_words = has_one_of(sentence.casefold(), _WORDS_OF_REFUSALS)
-    if not has_words:
+    folded = sentence.casefold()
+    if has_one_of(folded, _WORDS_OF_GUESSES) and _GUESSES.search(sentence):
+        return True
+    if not has_one_of(folded, _WORDS_OF_REFUSALS):
         return False
+    if not DIGIT.search(head) and _REFUSES.search(re.split(r"\d", sentence)[-1]):
+        # Behind a reason that comes first: "Given 20 apples, I cannot say".
+        return True
     denied = _SAYS_OF_WHAT.sub("", sentence) if "=" in sentence else sentence
     # "Could not" is no reason, which begins behind the head.
     return bool(_REFUSES.search(sentence[: len(head) + len(" not")]) or _DENIES.search(denied))
@@ -277,7 +304,7 @@ def _emphasised(sentence: str, text: str) -> WrittenNumber | None:
         form = in_one_form(bold).strip()
         if sentence.strip().startswith(form) or sentence.strip(" .!\n").endswith(form):
             read = read_number(form)
-            if read is not None:
+            if read is not None and not is_of_a_name(sentence):
                 return read
     return None
 

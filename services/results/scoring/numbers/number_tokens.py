@@ -157,7 +157,7 @@ def _tokens(text: str) -> Iterator[Token]:
         for match in _TOKEN.finditer(text, start):
             kind = _kind(match, before)
             # "Room #12", "No. 12"
-            if match[0] in "#№":
+            if match[0] in "#№§":
                 before = _MARK
             elif kind != "space" and match[0] != ".":
                 before = match[0].casefold() if kind == "name" else _NUMBER_BEFORE if kind == "number" else ""

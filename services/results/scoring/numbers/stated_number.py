@@ -28,6 +28,7 @@ from services.results.scoring.numbers.conclusion import (
     denies_number,
     first_sentence,
 )
+from services.results.scoring.numbers.named_things import is_of_a_name
 from services.results.scoring.numbers.number_forms import in_one_form
 from services.results.scoring.numbers.number_tokens import has_number
 from services.results.scoring.numbers.number_words import with_digits
@@ -269,6 +270,8 @@ def _stated(statement: _Statement, text: str, *, is_cut: bool) -> WrittenNumber 
     if statement.is_heading and _is_prose(statement.claim) and has_number(statement.rest):
         # A heading above the whole answer.
         return None if is_cut else concluded(f"{statement.claim}\n{statement.rest}", text)
+    if not statement.is_heading and is_of_a_name(f"is {statement.claim}"):
+        return None
     return _unless_taken_back(claimed(statement.claim), statement.rest)
 
 

@@ -32,12 +32,12 @@ _GROUPED = re.compile(r"\D?\d{1,3}(?:,\d{2,3})+(?:\.\d+)?\D?")
 _BOUND_BEFORE = re.compile(
     r"\b(?:(?:more|less|fewer|greater|larger|smaller|higher|lower)\s+than|over|under|at\s+least"
     r"|at\s+most|up\s+to"
-    r"|half(?:\s+of)?|twice|thrice|double|triple|square\s+root\s+of)\s+\S?\d",
+    r"|half(?:\s+of)?|twice|thrice|double|triple|(?:square|cube|root|factorial|reciprocal)\s+of)\s+\S?\d",
     re.IGNORECASE,
 )
 _WORDS_OF_BOUNDS = (
     *("than", "over", "under", "least", "most", "up"),
-    *("half", "twice", "thrice", "double", "triple", "root"),
+    *("half", "twice", "thrice", "double", "triple", "root", "square", "cube", "factorial", "reciprocal"),
 )
 # It begins with one character of a few, so that it is searched fast.
 _CHANGED_BEHIND = re.compile(
@@ -282,7 +282,7 @@ def _quotient(digits: str) -> Fraction | None:
     if "/" not in digits:
         return _value(digits)
     parts = digits.split("/")
-    if len(parts) > 2:
+    if len(parts) > 2 or _is_season(*parts):
         return None
     values = [_value(part) for part in parts]
     if any(value is None for value in values):
@@ -291,6 +291,11 @@ def _quotient(digits: str) -> Fraction | None:
     if not below:
         return top
     return top / below[0] if below[0] else None
+
+
+def _is_season(year: str, next_year: str) -> bool:
+    """As 2023/24."""
+    return len(year) == 4 and len(next_year) == 2 and year.isdecimal() and next_year == f"{int(year) + 1}"[2:]
 
 
 def _value(digits: str) -> Fraction | None:

@@ -1,0 +1,77 @@
+"""Numbers that are part of a name or of a date: "a Boeing 747", "ISO 9001", "Door 2", "May 17"."""
+
+import re
+
+from services.results.scoring.numbers.number_tokens import DIGIT
+
+_REACH = 60
+# With more of them, a text in capitals is a sentence.
+_FEW_SPACES = 2
+_MONTH = (
+    "(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?"
+    "|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
+)
+_DATED = re.compile(rf"\b{_MONTH}\.? (?:the )?\Z")
+_MONTH_BEHIND = re.compile(rf"(?:\d\d?) (?:of )?{_MONTH}\b(?!')")
+# Without an article: "each box 12" and "the box 12 inches wide" count.
+_THING = re.compile(
+    r"(?:\A|(?<!\beach )(?<!\bper )(?<!\bevery )(?<!\bthe )(?<!\ba )(?<!\bone )(?<!\bhis )(?<!\bher )"
+    r"(?<!\btheir )(?<!\bof )(?<!\bto )(?<!\bcan )(?<!\bwill )(?<!\bthey )(?<!\bwe )(?<!\bcould )"
+    r"(?<!\bmust )\b)"
+    r"(?:type|group|player|worker|employee|student|machine|box|bag|door|store|shop|plan|stage|class"
+    r"|round|task|channel|seat|aisle|row|pier|terminal|highway|route|interstate|freeway|building|house"
+    r"|apartment|suite|theorem|lemma|corollary|proposition|definition|appendix|clause|rule|paragraph|amendment"
+    r"|scenario|method|approach|strategy|candidate|patient|world war|season|episode|psalm|covid|floor"
+    r"|track|book) \Z",
+    re.IGNORECASE,
+)
+_TYPE = re.compile(r"\btype \Z", re.IGNORECASE)
+_ACRONYM = re.compile(r"(?<![\w.])[A-Z]{2,6} \Z")
+_PROPER = re.compile(
+    r"\b(?:[Ii]s|[Ww]as|[Aa]re|[Ww]ere|[Tt]he|[Aa]n?|called|named|uses?|using) "
+    r"(?:[a-z]?[A-Z][\w'’-]* ){1,3}\Z"
+)
+# What stands before a number that counts; also currencies and what is measured.
+_COUNTING = re.compile(
+    r"(?:is|are|was|be|of|equals|has|have|gets|makes|total|answer|ans|sum|result|value|number|score|count"
+    r"|final|approximately|about|exactly|only|around|roughly|just|nearly|almost|precisely|minus|negative"
+    r"|plus|so|thus|rs|dollars?|euros?|rupees?|pounds?|yen|pesos?|lcm|gcd|hcf|gcf|iq|bmi|auc|rmse|mse|mae"
+    r"|roi|gdp|ph|usd|eur|gbp|inr|jpy|cny|rmb|aud|cad|nzd|hkd|sgd|chf|sek|nok|dkk|pln|czk|huf|rub|try|brl"
+    r"|mxn|ars|clp|cop|pen|zar|ngn|kes|ghs|egp|aed|sar|qar|kwd|pkr|bdt|lkr|npr|idr|myr|rm|thb|vnd|php|krw"
+    r"|twd|ntd|tl|us|uah|ils)",
+    re.IGNORECASE,
+)
+# A name ends its clause, or does something; behind a count comes what is counted.
+_NAME_ENDS = re.compile(
+    r"(?:\d[\d.,]*)?\d(?!\w)[\"')\]]*(?:[.,;:!?]|\s*\Z|\s(?:is|was|has|had|can|will|would|does|did|and|or|in"
+    r"|on|at|to|by|for|from|which|that|because|since|as|wins?|won|holds?|gets?|got|lands?|landed|costs?|makes?"
+    r"|produces?|weighs?|flew|says?|fixed|works?)\b)"
+)
+_MEMBER = re.compile(r"\d+-(?!yard line)[a-z]{3,}")
+
+
+def is_of_a_name(text: str, start: int = 0) -> bool:
+    """Whether the first number from there on is part of a name, by the words around it."""
+    number = DIGIT.search(text, start)
+    if number is None or "=" in text:
+        return False
+    before, at = text[max(0, number.start() - _REACH) : number.start()], number.start()
+    if before.endswith(("the ", "The ")) and _MEMBER.match(text, at):
+        # "The 17-year-old" is somebody; "a 12-foot board" is a length.
+        return True
+    if _MONTH_BEHIND.match(text, at):
+        return True
+    if not before.endswith(" "):
+        return False
+    if _DATED.search(before) or _TYPE.search(before):
+        return True
+    return _NAME_ENDS.match(text, at) is not None and _is_called(before, text)
+
+
+def _is_called(before: str, text: str) -> bool:
+    if _THING.search(before):
+        return True
+    word = before[:-1].rpartition(" ")[2]
+    if not word or _COUNTING.fullmatch(word) or (text.isupper() and text.count(" ") > _FEW_SPACES):
+        return False
+    return _ACRONYM.search(before) is not None or _PROPER.search(before) is not None
