@@ -41,7 +41,8 @@ _SUPPOSED = any_of(
     r"(?:second|third|next|2nd|3rd|other)(?:[- ]best| most| likeliest| choice| closest)|runner[- ]up"
     r"|close second",
     r"part [a-z]|opposite|grade:|(?<!fits )(?<!fit )better(?! (?:answer|option|choice|fit))|is out|minus|plus"
-    r"|equally|also (?:correct|right|true)|tie",
+    r"|equally|also (?:correct|right|true)|tie|half[- ](?:correct|right|true)"
+    r"|(?:other|another|previous|next|last|earlier) (?:question|problem|quiz|exercise)",
     before=r"\b",
     after=r"\b",
 )

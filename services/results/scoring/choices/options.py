@@ -141,7 +141,8 @@ class ChoiceOptions:
             between = _BETWEEN.match(text, letter.end())
             for worded in self._beside_letter(text, between.end()) if between else ():
                 # "A dog" is an article and its noun.
-                is_article = letter[1] in "Aa" and between and between[0].isspace()
+                is_letter = between and worded.end == between.end() + 1
+                is_article = letter[1] in "Aa" and between and between[0].isspace() and not is_letter
                 agrees = lettered == worded.label or is_article
                 yield Named(worded.label if agrees else None, worded.end)
         for worded in () if self.are_letters else self._worded_with_article(text, start):

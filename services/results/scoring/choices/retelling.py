@@ -10,7 +10,8 @@ from services.results.scoring.choices.options import ChoiceOptions
 # Longer answers retell more than a choice.
 _MAX_CHARACTERS = 300
 _MAX_OTHER_WORDS = 6
-_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'t)?")
+# A letter that ends a name belongs to its number, as in "GPT-4o".
+_WORD = re.compile(r"\d+(?:[.,]\d+)*[^\W\d_](?!\w)|\d+(?:[.,]\d+)*|[^\W\d_]+(?:'t)?")
 _SENTENCE_ENDS = re.compile(r"[.!?;](?=\s)|\n")
 _FEW = 2
 # "Rather than carrying oxygen, it fights infections", and "the answer is that it fights infections".
@@ -108,6 +109,9 @@ def retold_choice(answer: str, options: ChoiceOptions) -> int | None:
         for name in options.names_in(answer)
         if not (answer[name.start : name.end] == "A" and _OF_A_NOUN.match(answer, name.end))
     }
+    # "I or II" is not "I and II".
+    if " or " in answer and " or " not in options.forms[label]:
+        return None
     is_of_one = others.isdisjoint(told) and named <= {label}
     return label if is_of_one and _is_asserted(answer, texts[label]) else None
 

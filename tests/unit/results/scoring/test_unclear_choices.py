@@ -8,7 +8,12 @@ LETTERS = ("A", "B", "C", "D")
 NO_YES = ("no", "yes")
 CITIES = ("London", "Paris", "Berlin", "Rome")
 UNCLEAR = {
+    ("GPT-4", "GPT-4 Turbo"): ["GPT-4o", "It's GPT-4V."],
+    ("Only I", "Only II", "I and II"): ["I or II"],
     LETTERS: [
+        "A B",
+        "C is half right.",
+        "The answer to the other question is C.",
         "The answer is C according to Smith, but B to Jones.",
         "I would say B if pressed.",
         "They would answer B.",
