@@ -83,7 +83,11 @@ _OTHER_SCRIPTS = one_of(
     "(?:پاسخ|گزینه|جواب)(?: صحیح| درست)?(?: ،)? ?:? ?(?:گزینه )?",
 )
 _STATED_ABROAD = re.compile(rf"(?:{_LATIN} ?:? ?{_ARTICLE})|(?:{_OTHER_SCRIPTS})")
-_OTHER_SCRIPT = re.compile("[\u0370-\u1dff\u2e80-\U0010ffff]")
+# Neither a sign of mathematics, as π, nor a picture.
+_OTHER_SCRIPT = re.compile(
+    "[\u0400-\u1dff\u2e80-\uffff\U00020000-\U0010ffff]|[\u0370-\u03ff\u1f00-\u1fff]{3}"
+)
+# A word of another language that English has too stands with more of its phrase.
 _WORDS_ABROAD = (
     *(
         "antwort",
@@ -94,9 +98,10 @@ _WORDS_ABROAD = (
         "resposta",
         "opção",
         "réponse",
-        "proposition",
+        "correcte",
+        "exacte",
     ),
-    *("option", "risposta", "opzione", "antwoord", "optie", "keuze", "cevap", "cevab", "yanıt", "seçenek"),
+    *("risposta", "opzione", "antwoord", "optie", "keuze", "cevap", "cevab", "yanıt", "seçenek"),
     *(
         "odpowied",
         "svar",
@@ -104,7 +109,8 @@ _WORDS_ABROAD = (
         "jawaban",
         "richtig",
         "korrekt",
-        "ist ",
+        "ist option",
+        "ist die option",
         "c'est",
         "câu trả lời",
         "odpověď",
