@@ -1,6 +1,7 @@
 """Numbers that are part of a name or of a date: "a Boeing 747", "ISO 9001", "Door 2", "May 17"."""
 
 import re
+from collections.abc import Sequence
 
 from services.results.scoring.numbers.number_tokens import DIGIT
 
@@ -11,21 +12,25 @@ _MONTH = (
     "(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?"
     "|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
 )
-_DATED = re.compile(rf"\b{_MONTH}\.? (?:the )?\Z")
-_MONTH_BEHIND = re.compile(rf"(?:\d\d?) (?:of )?{_MONTH}\b(?!')")
-# Without an article: "each box 12" and "the box 12 inches wide" count.
-_THING = re.compile(
-    r"(?:\A|(?<!\beach )(?<!\bper )(?<!\bevery )(?<!\bthe )(?<!\ba )(?<!\bone )(?<!\bhis )(?<!\bher )"
-    r"(?<!\btheir )(?<!\bof )(?<!\bto )(?<!\bcan )(?<!\bwill )(?<!\bthey )(?<!\bwe )(?<!\bcould )"
-    r"(?<!\bmust )\b)"
-    r"(?:type|group|player|worker|employee|student|machine|box|bag|door|store|shop|plan|stage|class"
-    r"|round|task|channel|seat|aisle|row|pier|terminal|highway|route|interstate|freeway|building|house"
-    r"|apartment|suite|theorem|lemma|corollary|proposition|definition|appendix|clause|rule|paragraph|amendment"
-    r"|scenario|method|approach|strategy|candidate|patient|world war|season|episode|psalm|covid|floor"
-    r"|track|book) \Z",
-    re.IGNORECASE,
+_DATED = re.compile(rf"{_MONTH}\.?")
+_MONTH_BEHIND = re.compile(rf"\d\d? (?:of )?{_MONTH}\b(?!')")
+_THINGS = frozenset(
+    (
+        *("type", "group", "player", "worker", "employee", "student", "machine", "box", "bag", "door"),
+        *("store", "shop", "plan", "stage", "class", "round", "task", "channel", "seat", "aisle", "row"),
+        *("pier", "terminal", "highway", "route", "interstate", "freeway", "building", "house"),
+        *("apartment", "suite", "theorem", "lemma", "corollary", "proposition", "definition", "appendix"),
+        *("clause", "rule", "paragraph", "amendment", "scenario", "method", "approach", "strategy"),
+        *("candidate", "patient", "war", "season", "episode", "psalm", "covid", "floor", "track", "book"),
+    )
 )
-_TYPE = re.compile(r"\btype \Z", re.IGNORECASE)
+# "Each box 12", "the box 12 inches wide" and "they can seat 12" count.
+_COUNT_OR_DO = frozenset(
+    (
+        *("each", "per", "every", "the", "a", "one", "his", "her", "their", "of"),
+        *("to", "can", "will", "they", "we", "could", "must"),
+    )
+)
 _ACRONYM = re.compile(r"(?<![\w.])[A-Z]{2,6} \Z")
 _PROPER = re.compile(
     r"\b(?:[Ii]s|[Ww]as|[Aa]re|[Ww]ere|[Tt]he|[Aa]n?|called|named|uses?|using) "
@@ -63,15 +68,18 @@ def is_of_a_name(text: str, start: int = 0) -> bool:
         return True
     if not before.endswith(" "):
         return False
-    if _DATED.search(before) or _TYPE.search(before):
+    *earlier, word = before[:-1].rsplit(" ", 2)[-2:]
+    if _DATED.fullmatch(word) or word.casefold() == "type":
         return True
-    return _NAME_ENDS.match(text, at) is not None and _is_called(before, text)
+    return _NAME_ENDS.match(text, at) is not None and _is_called(before, word, earlier, text)
 
 
-def _is_called(before: str, text: str) -> bool:
-    if _THING.search(before):
-        return True
-    word = before[:-1].rpartition(" ")[2]
-    if not word or _COUNTING.fullmatch(word) or (text.isupper() and text.count(" ") > _FEW_SPACES):
+def _is_called(before: str, word: str, earlier: Sequence[str], text: str) -> bool:
+    """`word` stands before the number, and `earlier` before that."""
+    if word.casefold() in _THINGS:
+        return not earlier or earlier[0].casefold() not in _COUNT_OR_DO
+    if not word[1:].isalnum() or word.islower() or _COUNTING.fullmatch(word):
+        return False
+    if text.isupper() and text.count(" ") > _FEW_SPACES:
         return False
     return _ACRONYM.search(before) is not None or _PROPER.search(before) is not None
