@@ -233,3 +233,9 @@ def test_the_tree_is_that_of_rfc_6962(count: int) -> None:
     for leaf in leaves:
         tree.add(leaf)
     assert tree.root() == root(leaves)
+
+
+@pytest.mark.parametrize("figures", [[], {"tasks": []}, {"tasks": [1], "groups": []}])
+def test_figures_of_another_form_are_a_fault_though_they_are_signed(figures: Any) -> None:
+    found = check(resigned({**made_card(), "figures": figures}), None, "")
+    assert found.faults == ["its figures are not in the form of a result card"]
