@@ -166,6 +166,7 @@ class Difference(_message.Message):
     VERDICT_IF_PARSED_FIELD_NUMBER: _builtins.int
     DEPENDS_ON_UNPARSED_FIELD_NUMBER: _builtins.int
     NOISE_FLOOR_FIELD_NUMBER: _builtins.int
+    LESS_IS_BETTER_FIELD_NUMBER: _builtins.int
     first: _builtins.int
     """Index of the first run in Comparison.runs."""
     second: _builtins.int
@@ -224,6 +225,8 @@ class Difference(_message.Message):
     """What the difference of two such runs of one model stays below in 95 % of repetitions, by their rollouts alone; unset where a run has
     one rollout, and of figures that are no means.
     """
+    less_is_better: _builtins.bool
+    """Of the metric less is better: the run with the lower figure is the better one."""
     def __init__(
         self,
         *,
@@ -254,10 +257,11 @@ class Difference(_message.Message):
         verdict_if_parsed: Global___Verdict.ValueType = ...,
         depends_on_unparsed: _builtins.bool = ...,
         noise_floor: _builtins.float | None = ...,
+        less_is_better: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value", "_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_difference", b"_difference", "_difference_if_parsed", b"_difference_if_parsed", "_first_mean", b"_first_mean", "_noise_floor", b"_noise_floor", "_p_value", b"_p_value", "_second_mean", b"_second_mean", "_smallest_detectable", b"_smallest_detectable", "adjusted_p_value", b"adjusted_p_value", "ci_high", b"ci_high", "ci_low", b"ci_low", "difference", b"difference", "difference_if_parsed", b"difference_if_parsed", "first_mean", b"first_mean", "noise_floor", b"noise_floor", "p_value", b"p_value", "second_mean", b"second_mean", "smallest_detectable", b"smallest_detectable"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value", "_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_difference", b"_difference", "_difference_if_parsed", b"_difference_if_parsed", "_first_mean", b"_first_mean", "_noise_floor", b"_noise_floor", "_p_value", b"_p_value", "_second_mean", b"_second_mean", "_smallest_detectable", b"_smallest_detectable", "adjusted_p_value", b"adjusted_p_value", "ci_high", b"ci_high", "ci_low", b"ci_low", "clusters", b"clusters", "depends_on_unparsed", b"depends_on_unparsed", "difference", b"difference", "difference_if_parsed", b"difference_if_parsed", "first", b"first", "first_failed", b"first_failed", "first_mean", b"first_mean", "first_unparsed", b"first_unparsed", "metric", b"metric", "noise_floor", b"noise_floor", "only_first_right", b"only_first_right", "only_second_right", b"only_second_right", "p_value", b"p_value", "pairs", b"pairs", "remark", b"remark", "second", b"second", "second_failed", b"second_failed", "second_mean", b"second_mean", "second_unparsed", b"second_unparsed", "smallest_detectable", b"smallest_detectable", "task", b"task", "test", b"test", "verdict", b"verdict", "verdict_if_parsed", b"verdict_if_parsed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value", "_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_difference", b"_difference", "_difference_if_parsed", b"_difference_if_parsed", "_first_mean", b"_first_mean", "_noise_floor", b"_noise_floor", "_p_value", b"_p_value", "_second_mean", b"_second_mean", "_smallest_detectable", b"_smallest_detectable", "adjusted_p_value", b"adjusted_p_value", "ci_high", b"ci_high", "ci_low", b"ci_low", "clusters", b"clusters", "depends_on_unparsed", b"depends_on_unparsed", "difference", b"difference", "difference_if_parsed", b"difference_if_parsed", "first", b"first", "first_failed", b"first_failed", "first_mean", b"first_mean", "first_unparsed", b"first_unparsed", "less_is_better", b"less_is_better", "metric", b"metric", "noise_floor", b"noise_floor", "only_first_right", b"only_first_right", "only_second_right", b"only_second_right", "p_value", b"p_value", "pairs", b"pairs", "remark", b"remark", "second", b"second", "second_failed", b"second_failed", "second_mean", b"second_mean", "second_unparsed", b"second_unparsed", "smallest_detectable", b"smallest_detectable", "task", b"task", "test", b"test", "verdict", b"verdict", "verdict_if_parsed", b"verdict_if_parsed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__adjusted_p_value: _TypeAlias = _typing.Literal["adjusted_p_value"]  # noqa: Y015
     _WhichOneofArgType__adjusted_p_value: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value"]  # noqa: Y015

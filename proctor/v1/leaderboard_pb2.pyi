@@ -159,7 +159,7 @@ class LeaderboardEntry(_message.Message):
     num_fewshot: _builtins.int
     """Examples in each prompt as ordered; unset means each task's default."""
     is_selected_best: _builtins.bool
-    """It is the best of several completed runs and not the latest, so its figure is biased upwards."""
+    """It is the best of several completed runs and not the latest, so its figure flatters."""
     unparsed_rate: _builtins.float
     """Share of answers that could not be parsed; unset without answers."""
     benchmark: _builtins.str

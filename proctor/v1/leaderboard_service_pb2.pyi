@@ -104,6 +104,7 @@ class GetLeaderboardResponse(_message.Message):
     CONDITIONS_FIELD_NUMBER: _builtins.int
     NOISE_FLOOR_FIELD_NUMBER: _builtins.int
     REPEATED_RUNS_FIELD_NUMBER: _builtins.int
+    LESS_IS_BETTER_FIELD_NUMBER: _builtins.int
     total_models: _builtins.int
     """Number of ranked models, including those beyond `max_entries`."""
     scoring_method: _run_pb2.ScoringMethod.ValueType
@@ -120,6 +121,8 @@ class GetLeaderboardResponse(_message.Message):
     """
     repeated_runs: _builtins.int
     """Runs that it is from."""
+    less_is_better: _builtins.bool
+    """Of the metric less is better: the lowest figure comes first."""
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[_leaderboard_pb2.LeaderboardEntry]:
         """Ordered by rank."""
@@ -155,10 +158,11 @@ class GetLeaderboardResponse(_message.Message):
         conditions: _abc.Iterable[_leaderboard_pb2.Condition] | None = ...,
         noise_floor: _builtins.float | None = ...,
         repeated_runs: _builtins.int = ...,
+        less_is_better: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_noise_floor", b"_noise_floor", "last_updated", b"last_updated", "noise_floor", b"noise_floor"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_noise_floor", b"_noise_floor", "baselines", b"baselines", "conditions", b"conditions", "entries", b"entries", "last_updated", b"last_updated", "metric", b"metric", "noise_floor", b"noise_floor", "note", b"note", "pending_comparisons", b"pending_comparisons", "repeated_runs", b"repeated_runs", "scoring_method", b"scoring_method", "total_models", b"total_models", "unranked", b"unranked"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_noise_floor", b"_noise_floor", "baselines", b"baselines", "conditions", b"conditions", "entries", b"entries", "last_updated", b"last_updated", "less_is_better", b"less_is_better", "metric", b"metric", "noise_floor", b"noise_floor", "note", b"note", "pending_comparisons", b"pending_comparisons", "repeated_runs", b"repeated_runs", "scoring_method", b"scoring_method", "total_models", b"total_models", "unranked", b"unranked"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__noise_floor: _TypeAlias = _typing.Literal["noise_floor"]  # noqa: Y015
     _WhichOneofArgType__noise_floor: _TypeAlias = _typing.Literal["_noise_floor", b"_noise_floor"]  # noqa: Y015

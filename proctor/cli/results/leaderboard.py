@@ -146,7 +146,9 @@ def print_leaderboard(
 ) -> None:
     method = scoring_word(found.scoring_method)
     # The title of a rich table would be folded to the width of its columns.
-    say(console, f"{benchmark} by {found.metric}{f', scored by {method}' if method else ''}", style="bold")
+    direction = ", less is better" if found.less_is_better else ""
+    scored = f", scored by {method}" if method else ""
+    say(console, f"{benchmark} by {found.metric}{direction}{scored}", style="bold")
     console.print(_ranked_table(console, found))
     if found.note:
         say(console, found.note, style="yellow")
@@ -230,17 +232,19 @@ def _ranked_table(console: Console, found: leaderboard_service_pb2.GetLeaderboar
     for entry in found.entries:
         tie = "=" if entries_of_rank[entry.rank] > 1 else ""
         mark = " *" if entry.is_selected_best else ""
-        made.add_row(f"{entry.rank}{tie}", f"{entry.model}{mark}", *_figures(entry))
+        made.add_row(f"{entry.rank}{tie}", f"{entry.model}{mark}", *_figures(entry, less_is_better=found.less_is_better))
     made.add_section()
     for entry in found.baselines:
         made.add_row("", entry.model, *_figures(entry), style="dim")
     return made
 
 
-def _figures(entry: leaderboard_pb2.LeaderboardEntry) -> tuple[Cell, ...]:
+def _figures(
+    entry: leaderboard_pb2.LeaderboardEntry, *, less_is_better: bool = False
+) -> tuple[Cell, ...]:
     tasks = str(entry.task_count or "")
     runs = total_text(entry.run_count) if entry.run_count else ""
-    return _score(entry), interval(entry.figure), tasks, runs, _unparsed(entry), _trend(entry.trend)
+    return _score(entry), interval(entry.figure), tasks, runs, _unparsed(entry), _trend(entry.trend, less_is_better=less_is_better)
 
 
 def _unparsed(entry: leaderboard_pb2.LeaderboardEntry) -> str:
@@ -251,8 +255,10 @@ def _score(entry: leaderboard_pb2.LeaderboardEntry) -> str:
     return f"{entry.figure.mean:.4f}" if entry.figure.HasField("mean") else NONE
 
 
-def _trend(trend: leaderboard_pb2.Trend, between: str = " ") -> Text:
+def _trend(trend: leaderboard_pb2.Trend, between: str = " ", *, less_is_better: bool = False) -> Text:
     """A trend without its p-value, which --json has."""
     word, style = _TRENDS.get(trend.direction, ("", ""))
+    if less_is_better:
+        style = {"green": "red", "red": "green"}.get(style, style)
     size = f"{between}{trend.difference:+z.4f}" if word and trend.HasField("difference") else ""
     return Text(f"{word}{size}", style)

@@ -76,7 +76,7 @@ class Ranked(_Entry):
         description="Completed runs of the model under these conditions; 1001 where they are more than 1,000"
     )
     is_selected_best: bool = Field(
-        description="It is the best of several runs and not the latest, so its figure is biased upwards"
+        description="It is the best of several runs and not the latest, so its figure flatters"
     )
     unranked_because: list[str] = Field(description="Why it is unranked")
 
@@ -107,6 +107,7 @@ class LeaderboardShown(BaseModel):
         description="Two runs of one model here differ by less in 95 % of repetitions; null without any"
     )
     repeated_runs: int = Field(description="Runs that the noise floor is from")
+    less_is_better: bool = Field(description="Of the metric: the lowest figure comes first")
 
 
 class HistoryEntryShown(_Entry):
@@ -284,6 +285,7 @@ async def leaderboard(
         pending_comparisons=found.pending_comparisons,
         noise_floor=optional(found, "noise_floor"),
         repeated_runs=found.repeated_runs,
+        less_is_better=found.less_is_better,
     )
 
 

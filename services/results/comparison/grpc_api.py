@@ -29,18 +29,12 @@ _UNSENT = {"stderr", "degrees_of_freedom", "units", "noise"}
 _OF_ESTIMATE = {each.name for each in fields(DifferenceEstimate)} - _UNSENT
 _OF_TALLY = {each.name for each in fields(PairTally)}
 _COMPUTED = {"difference_if_parsed", "depends_on_unparsed", "noise_floor"}
-_OF_PAIR = {each.name for each in fields(Difference)} - {
-    "estimate",
-    "tally",
-    "if_parsed",
-    "less_is_better",
-} | _COMPUTED
+_OF_PAIR = {each.name for each in fields(Difference)} - {"estimate", "tally", "if_parsed"} | _COMPUTED
 # A difference is sent in one piece with its estimate and its tally.
 DIFFERENCE = Codec(
     Difference,
     comparison_pb2.Difference,
-    # The verdict says what less means.
-    unpaired={"estimate", "tally", "if_parsed", "less_is_better", *_COMPUTED, *_OF_ESTIMATE, *_OF_TALLY},
+    unpaired={"estimate", "tally", "if_parsed", *_COMPUTED, *_OF_ESTIMATE, *_OF_TALLY},
 )
 ESTIMATE = Codec(DifferenceEstimate, comparison_pb2.Difference, unpaired={*_UNSENT, *_OF_TALLY, *_OF_PAIR})
 TALLY = Codec(PairTally, comparison_pb2.Difference, unpaired=_OF_ESTIMATE | _OF_PAIR)

@@ -133,6 +133,7 @@ def leaderboard_to_proto(leaderboard: Leaderboard) -> leaderboard_service_pb2.Ge
         pending_comparisons=leaderboard.pending,
         noise_floor=leaderboard.spread.noise_floor if leaderboard.spread else None,
         repeated_runs=leaderboard.spread.runs if leaderboard.spread else 0,
+        less_is_better=leaderboard.less_is_better,
         conditions=[
             leaderboard_pb2.Condition(name=one.name, value=leaderboard.conditions.value(one.name))
             for one in CONDITIONS

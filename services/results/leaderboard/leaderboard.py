@@ -177,7 +177,8 @@ class Leaderboard:
     """`total_models` counts all that are ranked, beyond `max_entries` too. `note`: why there are none.
 
     `conditions` are those of the ranked runs. `pending`: pairs of entries that are still being compared.
-    `spread` of the entries' runs and their repetitions; None where none was repeated.
+    `spread` of the entries' runs and their repetitions; None where none was repeated. `less_is_better`: of
+    the metric.
     """
 
     metric: str
@@ -190,6 +191,7 @@ class Leaderboard:
     note: str = ""
     pending: int = 0
     spread: RepetitionSpread | None = None
+    less_is_better: bool = False
 
 
 def limited_note(benchmark: str, unranked: Sequence[Candidate]) -> str:

@@ -89,6 +89,7 @@ class RankModels:
             "" if ranked else limited_note(query.benchmark, unranked),
             pending,
             spread,
+            any(metric in one.run.result.less_is_better for one in ranked or unranked),
         )
 
     async def _spread(

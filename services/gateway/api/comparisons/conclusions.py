@@ -45,6 +45,7 @@ class DifferenceShown(BaseModel):
     only_second_right: int
     verdict: str = Field(description="first_better, second_better, not_shown or undefined")
     remark: str
+    less_is_better: bool = Field(description="Of the metric: the run with the lower figure is the better one")
 
     @property
     def is_overall(self) -> bool:
@@ -55,6 +56,11 @@ class DifferenceShown(BaseModel):
         if run == self.first or self.difference is None:
             return self.difference, self.ci95
         return -self.difference, (-self.ci95[1], -self.ci95[0]) if self.ci95 else None
+
+    def advantage_of(self, run: str) -> tuple[float | None, tuple[float, float] | None]:
+        """How much better this run is: where less is better, how much lower its figure is."""
+        other = self.second if run == self.first else self.first
+        return self.seen_from(other if self.less_is_better else run)
 
     def pairs_needed(self) -> int | None:
         """Pairs needed to detect a true difference of the observed size with a power of 80 %.
@@ -109,7 +115,7 @@ def _points(difference: DifferenceShown, run: str) -> float:
     """1 for the better run of a pair, a half for each of two equal ones, 0 for others."""
     if run not in (difference.first, difference.second):
         return 0.0
-    value, _ = difference.seen_from(run)
+    value, _ = difference.advantage_of(run)
     assert value is not None
     return 0.5 if value == 0 else float(value > 0)
 
@@ -142,12 +148,12 @@ def recommendations(differences: Sequence[DifferenceShown], benchmark: str, corr
 
 def _conclusion(each: DifferenceShown, benchmark: str, corrected_over: int) -> str:
     first, second = each.first, each.second
-    on = f"on {benchmark} ({each.metric})"
+    on = f"on {benchmark} ({each.metric}{', less is better' if each.less_is_better else ''})"
     match each.verdict:
         case Verdict.FIRST_BETTER | Verdict.SECOND_BETTER:
             is_first = each.verdict == Verdict.FIRST_BETTER
             better, worse = (first, second) if is_first else (second, first)
-            shown = f"{better} is better than {worse} {on} by {_sized(*each.seen_from(better))}"
+            shown = f"{better} is better than {worse} {on} by {_sized(*each.advantage_of(better))}"
             return f"{shown}, {_p_value(each, corrected_over)}."
         case Verdict.NOT_SHOWN:
             size = _sized(each.difference, each.ci95)

@@ -221,7 +221,8 @@ def verdict_sentence(shown: ComparisonShown, lead: Lead | None) -> tuple[str, st
     if len(shown.models_compared) == 2 or not lead.tied:
         return _of_the_gap(lead.best, lead.runner_up, lead.gap, shown.corrected_over)
     tied = ", ".join(lead.tied)
-    what = f"{lead.best} has the highest figure, and cannot be distinguished from {tied}"
+    extreme = "lowest" if lead.gap.less_is_better else "highest"
+    what = f"{lead.best} has the {extreme} figure, and cannot be distinguished from {tied}"
     return what, _evidence(lead.gap, lead.best, shown.corrected_over)
 
 
@@ -241,8 +242,9 @@ def _of_the_gap(best: str, other: str, gap: DifferenceShown, corrected_over: int
 
 
 def _evidence(gap: DifferenceShown, best: str, corrected_over: int) -> str:
-    value, ends = gap.seen_from(best)
-    parts = [f"difference {points(value, gap)}" if value is not None and gap.verdict not in _BETTER else ""]
+    is_shown = gap.verdict in _BETTER
+    value, ends = gap.advantage_of(best) if is_shown else gap.seen_from(best)
+    parts = [f"difference {points(value, gap)}" if value is not None and not is_shown else ""]
     parts.append(f"95 % from {points(ends[0], gap)} to {points(ends[1], gap)}" if ends else "")
     p_value = gap.p_value if gap.adjusted_p_value is None else gap.adjusted_p_value
     if p_value is not None:

@@ -58,7 +58,7 @@ class ParetoView:
 
     @property
     def steps(self) -> Sequence[tuple[float, float, float, float]]:
-        """The line over which no model is: from each best one to the right, then up to the next."""
+        """The line beyond which no model is: from each best one to the right, then up or down to the next."""
         best = [point for point in self.points if point.is_best]
         corners = [*((point.x, point.y) for point in best), (_RIGHT, best[-1].y)] if best else []
         lines = []
@@ -68,9 +68,13 @@ class ParetoView:
 
 
 def pareto_view(
-    against: str, rows: Sequence[LeaderboardRow], summaries: Sequence[summary_pb2.RunSummary]
+    against: str,
+    rows: Sequence[LeaderboardRow],
+    summaries: Sequence[summary_pb2.RunSummary],
+    *,
+    less_is_better: bool = False,
 ) -> ParetoView:
-    """`summaries` are those of the rows' runs, in their order."""
+    """`summaries` are those of the rows' runs, in their order. `less_is_better`: of the figures."""
     currencies = Counter(each.price.currency for each in summaries if each.HasField("cost"))
     [(currency, _)] = currencies.most_common(1) or [("", 0)]
     paid = [_paid(against, summary, currency) for summary in summaries]
@@ -79,14 +83,15 @@ def pareto_view(
         for row, price in zip(rows, paid, strict=True)
         if price is not None and row.figure.mean is not None
     ]
-    known.sort(key=lambda each: (each[1], -(each[0].figure.mean or 0.0)))
+    sign = -1.0 if less_is_better else 1.0
+    known.sort(key=lambda each: (each[1], -sign * (each[0].figure.mean or 0.0)))
     kept = {row.job_id for row, _ in known}
     position, ticks = _axis([price for _, price in known])
     scale = Scale.of_figures(row.figure for row, _ in known)
     return ParetoView(
         against=against,
         currency=currency,
-        points=_points(known, position, scale),
+        points=_points(known, position, scale, sign),
         left_out=[row.model for row in rows if row.job_id not in kept],
         score_ticks=[Tick(_down(scale, value), value) for value in scale.ticks],
         paid_ticks=ticks,
@@ -104,14 +109,18 @@ def _paid(against: str, summary: summary_pb2.RunSummary, currency: str) -> float
 
 
 def _points(
-    known: Iterable[tuple[LeaderboardRow, float]], position: Callable[[float], float], scale: Scale
+    known: Iterable[tuple[LeaderboardRow, float]],
+    position: Callable[[float], float],
+    scale: Scale,
+    sign: float,
 ) -> list[ParetoPoint]:
-    """`known` have the cheapest first, and of equally cheap ones the best."""
+    """`known` have the cheapest first, and of equally cheap ones the best. `sign`: -1 where less is better."""
     points, most, most_at = [], -math.inf, math.inf
     for row, paid in known:
         value = row.figure.mean or 0.0
         # A model that is as good for as much is beaten by none either.
-        is_best = value > most or (value == most and paid == most_at)
+        worth = sign * value
+        is_best = worth > most or (worth == most and paid == most_at)
         ends = [value if end is None else end for end in (row.figure.ci_low, row.figure.ci_high)]
         points.append(
             ParetoPoint(
@@ -124,8 +133,8 @@ def _points(
                 high=_down(scale, ends[1]),
             )
         )
-        if value > most:
-            most, most_at = value, paid
+        if worth > most:
+            most, most_at = worth, paid
     return points
 
 

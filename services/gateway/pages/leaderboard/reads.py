@@ -96,7 +96,8 @@ async def _pareto(results: Results, against: str, view: LeaderboardView) -> Pare
         async with slots:
             return await results.summary(run_id)
 
-    return pareto_view(against, rows, await asyncio.gather(*(summary(row.job_id or "") for row in rows)))
+    summaries = await asyncio.gather(*(summary(row.job_id or "") for row in rows))
+    return pareto_view(against, rows, summaries, less_is_better=view.less_is_better)
 
 
 async def _newest_suite(results: Results) -> str:

@@ -57,6 +57,7 @@ class LeaderboardView(FilteredPage):
     pareto: ParetoView | None = None
     noise_floor: float | None = None
     repeated_runs: int = 0
+    less_is_better: bool = False
 
     @property
     def scoring_methods(self) -> Sequence[str]:
@@ -144,4 +145,5 @@ def leaderboard_view(
         now=now,
         noise_floor=optional(found, "noise_floor"),
         repeated_runs=found.repeated_runs,
+        less_is_better=found.less_is_better,
     )

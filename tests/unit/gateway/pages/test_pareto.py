@@ -9,7 +9,12 @@ from services.gateway.pages.leaderboard.pareto import ParetoView, pareto_view
 from services.gateway.pages.leaderboard.rows import entry_row
 
 
-def view(against: str, *models: tuple[float, float | None], currency: str = "EUR") -> ParetoView:
+def view(
+    against: str,
+    *models: tuple[float, float | None],
+    currency: str = "EUR",
+    less_is_better: bool = False,
+) -> ParetoView:
     """Models a, b, c, … with their scores, and what 1,000 answers or one cost them."""
     rows, summaries = [], []
     for number, (score, paid) in enumerate(models):
@@ -22,7 +27,7 @@ def view(against: str, *models: tuple[float, float | None], currency: str = "EUR
         if paid is not None and against == "time":
             summary.timing.total.p50 = paid
         summaries.append(summary)
-    return pareto_view(against, rows, summaries)
+    return pareto_view(against, rows, summaries, less_is_better=less_is_better)
 
 
 def names(found: ParetoView, *, is_best: bool) -> str:
@@ -36,6 +41,15 @@ def test_best_are_those_that_no_other_beats_on_both() -> None:
     assert names(found, is_best=True) == "bea"
     assert names(found, is_best=False) == "cd"
     assert found.currency == "EUR"
+
+
+def test_where_less_is_better_the_lowest_is_best_and_the_line_leads_down() -> None:
+    found = view("cost", (9.0, 4.0), (20.0, 1.0), (30.0, 2.0), (15.0, 1.0), less_is_better=True)
+    assert names(found, is_best=True) == "da"
+    assert names(found, is_best=False) == "bc"
+    assert [point.row.model[-1] for point in found.points] == ["d", "b", "c", "a"]
+    heights = [y for _, y, _, _ in found.steps]
+    assert heights == sorted(heights)
 
 
 def test_model_without_a_price_or_with_one_in_another_currency_is_left_out_by_name() -> None:

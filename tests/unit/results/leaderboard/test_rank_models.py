@@ -68,6 +68,7 @@ async def test_where_less_is_better_the_least_is_first_and_the_best() -> None:
         ("openai/b", 9.0),
         ("openai/a", 15.0),
     ]
+    assert found.less_is_better
     best = await runs.rank_models.rank(replace(QUERY, is_best=True))
     assert [entry.figure.figure.mean for entry in best.entries] == [9.0, 12.0]
 

@@ -38,6 +38,7 @@ UNDECIDED = DifferenceShown(
     only_second_right=18,
     verdict=Verdict.NOT_SHOWN,
     remark="",
+    less_is_better=False,
 )
 
 
@@ -112,6 +113,17 @@ def test_a_shown_difference_is_described_from_the_side_of_the_better_one() -> No
     assert sentence == (
         "vllm/b is better than vllm/a on glue (acc) by 0.1000 (95 % interval 0.0500 to 0.1500), "
         "p < 0.001 (stratified normal, Holm-corrected over 2 tests)."
+    )
+
+
+def test_where_less_is_better_the_lower_figure_leads_and_is_better_by_what_it_is_lower() -> None:
+    errors = changed(SHOWN, metric="wer", less_is_better=True, verdict=Verdict.FIRST_BETTER)
+    lead = lead_of([errors.first, errors.second], [errors])
+    assert lead is not None
+    assert (lead.best, lead.runner_up) == ("vllm/a", "vllm/b")
+    [sentence] = recommendations([errors], "speech", 1)
+    assert sentence.startswith(
+        "vllm/a is better than vllm/b on speech (wer, less is better) by 0.1000 (95 % interval 0.0500 to"
     )
 
 
