@@ -232,19 +232,28 @@ def _ranked_table(console: Console, found: leaderboard_service_pb2.GetLeaderboar
     for entry in found.entries:
         tie = "=" if entries_of_rank[entry.rank] > 1 else ""
         mark = " *" if entry.is_selected_best else ""
-        made.add_row(f"{entry.rank}{tie}", f"{entry.model}{mark}", *_figures(entry, less_is_better=found.less_is_better))
+        made.add_row(
+            f"{entry.rank}{tie}",
+            f"{entry.model}{mark}",
+            *_figures(entry, less_is_better=found.less_is_better),
+        )
     made.add_section()
     for entry in found.baselines:
         made.add_row("", entry.model, *_figures(entry), style="dim")
     return made
 
 
-def _figures(
-    entry: leaderboard_pb2.LeaderboardEntry, *, less_is_better: bool = False
-) -> tuple[Cell, ...]:
+def _figures(entry: leaderboard_pb2.LeaderboardEntry, *, less_is_better: bool = False) -> tuple[Cell, ...]:
     tasks = str(entry.task_count or "")
     runs = total_text(entry.run_count) if entry.run_count else ""
-    return _score(entry), interval(entry.figure), tasks, runs, _unparsed(entry), _trend(entry.trend, less_is_better=less_is_better)
+    return (
+        _score(entry),
+        interval(entry.figure),
+        tasks,
+        runs,
+        _unparsed(entry),
+        _trend(entry.trend, less_is_better=less_is_better),
+    )
 
 
 def _unparsed(entry: leaderboard_pb2.LeaderboardEntry) -> str:

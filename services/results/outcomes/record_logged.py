@@ -10,7 +10,7 @@ from services.results.outcomes.ports import OutcomeStore
 from services.results.runs.open_run import check_epoch
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan, RunRecord
-from services.results.scoring.score import ScoreValue
+from services.results.scoring.score import ScoreValue, StoredValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,12 @@ def _scored(record: RunRecord, one: LoggedOutcome) -> ScoredOutcome:
     outcome = one.outcome
     index = _task_index(record.plan, outcome)
     failed = isinstance(outcome.result, Failure)
+    counted = {each.key for each in record.plan.scorings[index].counted_metrics}
+    # What is summed up over all answers is a list, a pair of labels is not.
+    scores: dict[str, StoredValue] = {
+        key: list(score) if key in counted and isinstance(score, tuple) else score
+        for key, score in one.scores.items()
+    }
     answered = OutcomeStatus.UNPARSED if one.is_unparsed else OutcomeStatus.SCORED
     return ScoredOutcome(
         run_id=record.plan.run_id,
@@ -48,7 +54,7 @@ def _scored(record: RunRecord, one: LoggedOutcome) -> ScoredOutcome:
         outcome=outcome,
         status=OutcomeStatus.FAILED if failed else answered,
         prediction="" if failed else one.prediction,
-        scores={} if failed else one.scores,
+        scores={} if failed else scores,
     )
 
 

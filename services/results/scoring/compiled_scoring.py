@@ -330,10 +330,13 @@ def compile_scoring(
 def _logged_metric(use: MetricUse, scoring: TaskScoring, slow_time: SlowTime) -> CompiledMetric:
     """One of ours by its name, whose figure is made as ours is, or a mean of what the log has."""
     known = METRICS.get(use.name)
-    # A log has no counts of its answers.
-    if known and known.kind is not ScoreKind.COUNTS and use.aggregation != MEAN:
+    # Of counts a log has log-probabilities with what they are divided by.
+    is_whole = known and (known.kind is not ScoreKind.COUNTS or known.aggregation in LIKELIHOOD_AGGREGATIONS)
+    if is_whole and use.aggregation != MEAN:
         return read_metric(use.name, use.options_json, slow_time)
-    return CompiledMetric(use.name, logged=Metric(use.name, (_needed_by(scoring),), "As the log has it."))
+    is_more = not use.less_is_better and (known is None or known.higher_is_better)
+    entry = Metric(use.name, (_needed_by(scoring),), "As the log has it.", higher_is_better=is_more)
+    return CompiledMetric(use.name, logged=entry)
 
 
 def _compiled_metric(use: MetricUse, scoring: TaskScoring, slow_time: SlowTime) -> CompiledMetric:

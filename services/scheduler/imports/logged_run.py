@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from proctor.values.metrics.catalogue import METRICS
+from proctor.values.metrics.catalogue import LIKELIHOOD_AGGREGATIONS, METRICS
 from proctor.values.metrics.metric import ScoreKind
 from proctor.values.metrics.names import headline_first
 from proctor.values.names.run_labels import RunLabels
@@ -146,14 +146,17 @@ class CheckedLog:
 
 
 def has_pairs(metric: str) -> bool:
-    """Whether a metric of ours is made of a pair of numbers for each answer; counts are made of texts."""
-    kind = METRICS[metric].kind if metric in METRICS else ScoreKind.COUNTS
-    return kind is not ScoreKind.COUNTS and not kind.is_of_each_answer
+    """Whether a metric of ours is made of pairs of numbers; other counts are made of texts."""
+    known = METRICS.get(metric)
+    if known is None or known.kind.is_of_each_answer:
+        return False
+    return known.kind is not ScoreKind.COUNTS or known.aggregation in LIKELIHOOD_AGGREGATIONS
 
 
-def logged_metric(name: str, *, is_of_pairs: bool) -> MetricUse:
+def logged_metric(name: str, *, is_of_pairs: bool, less_is_better: bool = False) -> MetricUse:
     """A metric of a log: its figure is the mean of its scores, unless it is ours and made of pairs."""
-    return MetricUse(name, aggregation="" if is_of_pairs or not has_pairs(name) else "mean")
+    aggregation = "" if is_of_pairs or not has_pairs(name) else "mean"
+    return MetricUse(name, aggregation=aggregation, less_is_better=less_is_better)
 
 
 def part_key(prefix: str, task_index: int, part: int) -> str:

@@ -11,7 +11,7 @@ from proctor.values.outcome import Answer
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference
 from tests.reference.evaluated_tasks import Examination, Examined, examine, suites
-from tests.reference.golden_comparison import assert_same_error
+from tests.reference.golden_comparison import MONTE_CARLO, assert_same_error
 from tests.reference.golden_reference import (
     GoldenTask,
     continuations_of,
@@ -128,9 +128,9 @@ def test_figures_equal_those_of_the_reference(case: Case, reference: dict[str, G
         )
         assert figure.n == len(reference[case.task]["docs"])
         assert figure.mean == pytest.approx(results[f"{name},{filtered_by}"], abs=1e-9)
-        # Two bootstraps of the exp of a few log-probabilities have little in common.
-        if not name.endswith("perplexity"):
-            assert_same_error(figure, results[f"{name}_stderr,{filtered_by}"])
+        # Few resamples of eight rows have large perplexities, and these make most of its error.
+        monte_carlo = 0.25 if name == "perplexity" else MONTE_CARLO
+        assert_same_error(figure, results[f"{name}_stderr,{filtered_by}"], monte_carlo)
 
 
 @each_case

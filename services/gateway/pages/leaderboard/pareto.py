@@ -114,7 +114,7 @@ def _points(
     scale: Scale,
     sign: float,
 ) -> list[ParetoPoint]:
-    """`known` have the cheapest first, and of equally cheap ones the best. `sign`: -1 where less is better."""
+    """`known` have the cheapest first, then the best. `sign`: -1 where less is better."""
     points, most, most_at = [], -math.inf, math.inf
     for row, paid in known:
         value = row.figure.mean or 0.0

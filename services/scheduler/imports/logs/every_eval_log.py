@@ -105,6 +105,7 @@ class EveryEvalLog:
     def _task(self, name: str, header: Mapping[str, object]) -> LoggedTask:
         result = _result(name, header)
         metric = as_text(member(result, "metric_config", "metric_name")) or _SCORE
+        is_less = member(result, "metric_config", "lower_is_better") is True
         grouped: dict[str, list[Line]] = {}
         for number, line in self._lines():
             if _name(line) == name:
@@ -122,7 +123,7 @@ class EveryEvalLog:
             task=name,
             version=version,
             output_type=OutputType.GENERATE_UNTIL,
-            metrics=(logged_metric(metric, is_of_pairs=False),),
+            metrics=(logged_metric(metric, is_of_pairs=False, less_is_better=is_less),),
             sample_count=count,
             row_source=as_text(member(result, "source_data", "dataset_name")),
             request_json=json.dumps(request, sort_keys=True),

@@ -6,7 +6,7 @@ keep results and samples in one document.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -174,7 +174,7 @@ class HarnessLog:
         if read.first is None:
             raise LogProblem(f"It has no samples of {name}.")
         config = as_object(member(results, "configs", name))
-        output_type = output_type_of(read.first)
+        output_type = output_type_of(read.first, config)
         version = self._version(name, results, config)
         self._writer.begin(name, version)
         written: set[tuple[int, int]] = set()
@@ -189,7 +189,7 @@ class HarnessLog:
                 if read.metrics[metric] or not isinstance(score, tuple)
             }
             self._writer.add(row_of(line, output_type), [answers_of(line, output_type, scores)])
-        figures = _figures(results, name)
+        figures, less = _figures(results, name), _less_is_better(results, name)
         count = self._writer.end()
         self._note_figures(name, read, figures)
         self._note_count(name, count, results)
@@ -202,7 +202,10 @@ class HarnessLog:
             task=name,
             version=version,
             output_type=output_type,
-            metrics=tuple(logged_metric(metric, is_of_pairs=read.metrics[metric]) for metric in read.metrics),
+            metrics=tuple(
+                logged_metric(metric, is_of_pairs=is_of_pairs, less_is_better=metric in less)
+                for metric, is_of_pairs in read.metrics.items()
+            ),
             filters_json=filters_json(read.filters) if len(read.filters) > 1 else "",
             sample_count=count,
             num_fewshot=shots or 0,
@@ -258,6 +261,12 @@ class HarnessLog:
                 )
 
 
+def _less_is_better(results: Mapping[str, object], task: str) -> Collection[str]:
+    """The metrics of which the log says so."""
+    said = as_object(member(results, "higher_is_better", task))
+    return [metric for metric, is_more in said.items() if is_more is False]
+
+
 def _figures(results: Mapping[str, object], task: str) -> Mapping[str, float]:
     """By the log's own names, without errors of figures."""
     found = as_object(member(results, "results", task))
@@ -278,7 +287,7 @@ def _request(
     if "chat_template_sha" in results or "chat_template" in results:
         is_chat = results.get("chat_template_sha") or results.get("chat_template")
         request["prompt_form"] = "chat" if is_chat else "completion"
-    if output_type is OutputType.MULTIPLE_CHOICE:
+    if output_type is not OutputType.GENERATE_UNTIL:
         return request
     sent = as_object(first.arguments[0][1]) if first.arguments and len(first.arguments[0]) > 1 else {}
     told = {**as_object(config.get("generation_kwargs")), **sent}

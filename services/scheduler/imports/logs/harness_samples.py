@@ -24,8 +24,12 @@ _FIELDS = frozenset(
 )
 # The metric of a run that asked and did not score.
 _BYPASS = "bypass"
+# Of it a line has the log-probability, which counts once.
+_PERPLEXITY = "perplexity"
 # lm-evaluation-harness writes it for an answer in which a filter found nothing.
 _UNREADABLE = "[invalid]"
+# What stands between examples there, unless a task says otherwise.
+_EXAMPLE_END = "\n\n"
 # A target is Python's text of a list; a longer one is a text.
 _MAX_LITERAL = 100_000
 
@@ -67,28 +71,53 @@ def _score(name: str, value: object) -> LoggedScore | None:
     """A number; or a pair, where the figure of a metric of ours is made of pairs."""
     if name == _BYPASS or isinstance(value, str):
         return None
+    if name == _PERPLEXITY and (logprob := as_number(value)) is not None and logprob <= 0:
+        return logprob, 1.0
     if isinstance(value, list) and len(value) == 2 and has_pairs(name):
         first, second = (as_number(each) for each in value)
         return None if first is None or second is None else (first, second)
     return as_number(value)
 
 
-def output_type_of(line: SampleLine) -> OutputType:
-    """Choices have a text as the second argument, generated text has parameters."""
+def output_type_of(line: SampleLine, config: Mapping[str, object]) -> OutputType:
+    """Choices have a text as the second argument, generated text has parameters; a whole text has neither.
+
+    One text may be the only choice, or all that is asked for: that the task says.
+    """
+    if _is_whole_text(line):
+        return OutputType.LOGLIKELIHOOD_ROLLING
     second = [one[1] for one in line.arguments if len(one) > 1]
     is_choice = bool(second) and all(isinstance(one, str) for one in second)
-    return OutputType.MULTIPLE_CHOICE if is_choice else OutputType.GENERATE_UNTIL
+    if not is_choice:
+        return OutputType.GENERATE_UNTIL
+    is_given = len(second) == 1 and config.get("output_type") == OutputType.LOGLIKELIHOOD
+    return OutputType.LOGLIKELIHOOD if is_given else OutputType.MULTIPLE_CHOICE
+
+
+def _is_whole_text(line: SampleLine) -> bool:
+    """One text with a log-probability."""
+    arguments = line.arguments
+    is_one = len(arguments) == 1 and len(arguments[0]) == 1 and isinstance(arguments[0][0], str)
+    return is_one and _only_number(line.fields.get("resps")) is not None
 
 
 def row_of(line: SampleLine, output_type: OutputType) -> LoggedRow:
-    arguments = line.arguments
+    arguments, doc = line.arguments, as_object(line.fields.get("doc")) or None
+    if output_type is OutputType.LOGLIKELIHOOD_ROLLING:
+        return LoggedRow(line.doc_id, Prompt(""), Target(choice=0), (as_text(arguments[0][0]),), doc)
+    if output_type is OutputType.MULTIPLE_CHOICE and (ending := _ending(arguments)):
+        shared, choices = _contexts(arguments)
+        return LoggedRow(
+            line.doc_id,
+            Prompt(shared),
+            _right_context(line, len(choices)),
+            choices,
+            doc,
+            choice_ending=ending,
+        )
     prompt = prompt_of(arguments[0][0]) if arguments and arguments[0] else Prompt("")
-    choices: tuple[str, ...] = ()
-    if output_type is OutputType.MULTIPLE_CHOICE:
-        choices = _choices(arguments)
-    doc = line.fields.get("doc")
-    target = _target(line.fields.get("target"), choices)
-    return LoggedRow(line.doc_id, prompt, target, choices, as_object(doc) or None)
+    choices = () if output_type is OutputType.GENERATE_UNTIL else _choices(arguments)
+    return LoggedRow(line.doc_id, prompt, _target(line.fields.get("target"), choices), choices, doc)
 
 
 def prompt_of(value: object) -> Prompt:
@@ -111,8 +140,43 @@ def _turn(turn: Mapping[str, object]) -> ChatMessage:
     return ChatMessage(as_text(turn.get("role")) or "user", text)
 
 
+def _ending(arguments: Arguments) -> str:
+    """The one text that follows several contexts, as in winogrande; "" where choices follow one context."""
+    contexts = {as_text(one[0]) for one in arguments}
+    endings = {as_text(one[1]) if len(one) > 1 else "" for one in arguments}
+    return endings.pop() if 1 < len(arguments) == len(contexts) and len(endings) == 1 else ""
+
+
+def _contexts(arguments: Arguments) -> tuple[str, tuple[str, ...]]:
+    """The examples before all of them, and each with its ending."""
+    begins = {"".join(as_text(one[0]).rpartition(_EXAMPLE_END)[:2]) for one in arguments}
+    examples = begins.pop() if len(begins) == 1 else ""
+    return examples, tuple(f"{one[0]}{one[1]}".removeprefix(examples) for one in arguments)
+
+
+def _right_context(line: SampleLine, count: int) -> Target:
+    """The log has its number, or tells it by whether the likeliest one is right."""
+    number = as_number(line.fields.get("target"))
+    if number is not None and number in range(count):
+        return Target(choice=int(number))
+    chosen, accuracy = _likeliest(line, count), line.scores.get("acc")
+    if chosen is None or accuracy not in (0.0, 1.0):
+        return Target()
+    if accuracy == 1.0:
+        return Target(choice=chosen)
+    return Target(choice=1 - chosen) if count == 2 else Target()
+
+
+def _likeliest(line: SampleLine, count: int) -> int | None:
+    weighed = _weighed(line.fields.get("filtered_resps")) or _weighed(line.fields.get("resps"))
+    logprobs = [each.logprob for each in weighed[:count]]
+    return logprobs.index(max(logprobs)) if logprobs else None
+
+
 def _choices(arguments: Arguments) -> tuple[str, ...]:
     """Of requests after the same text: others are asked for what a choice is worth without it."""
+    if _ending(arguments):
+        return _contexts(arguments)[1]
     first = arguments[0][0]
     return tuple(as_text(one[1]) for one in arguments if len(one) > 1 and one[0] == first)
 
@@ -158,7 +222,11 @@ def _index(value: object, choices: Sequence[str]) -> int | None:
 
 def answers_of(line: SampleLine, output_type: OutputType, scores: Mapping[str, LoggedScore]) -> LoggedAnswer:
     filtered = line.fields.get("filtered_resps")
-    if output_type is OutputType.MULTIPLE_CHOICE:
+    if output_type is OutputType.LOGLIKELIHOOD_ROLLING:
+        logprob = _only_number(line.fields.get("resps"))
+        weights = () if logprob is None else (ChoiceScore(logprob, is_greedy=False),)
+        return LoggedAnswer(Answer(choices=weights), scores=scores)
+    if output_type is not OutputType.GENERATE_UNTIL:
         choices = _choices(line.arguments)
         weighed = (_weighed(filtered) or _weighed(line.fields.get("resps")))[: len(choices)]
         logprobs = [each.logprob for each in weighed]
@@ -188,6 +256,13 @@ def _weighed(value: object) -> list[ChoiceScore]:
         else:
             found += _weighed(each)
     return found
+
+
+def _only_number(value: object) -> float | None:
+    """The one number of a response, however deep it lies."""
+    while isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return as_number(value)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -27,7 +27,7 @@ Store = Callable[[int, Sequence[LoggedSample]], None]
 
 @dataclass(frozen=True, slots=True)
 class LoggedRow:
-    """What a log has of a sample: `doc` is the row itself."""
+    """What a log has of a sample: `doc` is the row itself, `choice_ending` as in `Sample`."""
 
     doc_id: int
     prompt: Prompt
@@ -35,6 +35,7 @@ class LoggedRow:
     choices: tuple[str, ...] = ()
     doc: Mapping[str, object] | None = None
     row_id: str = ""
+    choice_ending: str = ""
 
 
 class SampleWriter:
@@ -112,7 +113,8 @@ class SampleWriter:
 
     def _sample(self, row: LoggedRow) -> RenderedSample:
         asked = row.prompt.text if row.prompt.text is not None else _as_json(row.prompt.messages)
-        encoded = encode_row(self._name, self._version, RenderedRow(asked, row.choices, row.target))
+        rendered = RenderedRow(asked, row.choices, row.target, row.choice_ending)
+        encoded = encode_row(self._name, self._version, rendered)
         try:
             kept = row_as_json(row.doc) if row.doc else b""
         except TypeError as error:
@@ -128,6 +130,7 @@ class SampleWriter:
             row_id=row.row_id,
             size_bytes=len(encoded),
             stored_bytes=len(encoded) + len(kept),
+            choice_ending=row.choice_ending,
         )
 
 
