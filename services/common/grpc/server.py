@@ -179,7 +179,8 @@ async def _mapped_errors(method: str, context: Any) -> AsyncIterator[None]:
     except grpc.aio.AbortError:
         code = context.code().name
         raise
-    except asyncio.CancelledError:
+    # The second is raised where what a handler sends finds nobody: the deadline of the caller has passed.
+    except (asyncio.CancelledError, grpc.aio.InternalError):
         code = grpc.StatusCode.CANCELLED.name
         raise
     except DomainError as error:
