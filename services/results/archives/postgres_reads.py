@@ -147,6 +147,17 @@ def _styled(values: Values, _: str, epoch: int) -> Selection:
     return Selection(wanted=counts_in(epoch), texts=texts)
 
 
+def _marked(_: Values, run: str, epoch: int) -> Selection:
+    """Verdicts of a judging run; of the run that it judges only marks are read."""
+    if run == "judged_run_id":
+        return Selection(keys=frozenset())
+    return Selection(wanted=counts_in(epoch), texts=("scores",))
+
+
+def _counted(_: Values, __: str, epoch: int) -> Selection:
+    return Selection(wanted=counts_in(epoch), texts=())
+
+
 # What can be asked of archived runs; all else says that the run is to be restored first.
 SELECTS: Mapping[str, Select] = {
     "match_outcomes": _matched,
@@ -168,6 +179,9 @@ SELECTS: Mapping[str, Select] = {
     "list_flips": _flipped,
     "find_disputed": _disputed,
     "list_verdicts_of_judges": _judged,
+    "list_verdicts": _marked,
+    "list_drawn_scores": _counted,
+    "count_annotations": _counted,
     "list_pair_verdicts": _judged,
     "list_answer_styles": _styled,
 }

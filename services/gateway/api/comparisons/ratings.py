@@ -81,7 +81,7 @@ class RatingsParameters:
 
 @router.get(
     "/ratings",
-    responses=problems(400, 404, 422, 503),
+    responses=problems(400, 404, 409, 422, 503),
     summary="Models of a benchmark by the verdicts of judges on pairs of their answers",
 )
 async def ratings(

@@ -94,7 +94,7 @@ class AgreementShown(BaseModel):
 
 @router.get(
     "/annotations/{job_id}/next",
-    responses=problems(400, 404, 422, 503),
+    responses=problems(400, 404, 409, 422, 503),
     summary="The answer that the caller annotates next, in an order that is random and the same for all",
 )
 async def next_answer(
@@ -114,7 +114,9 @@ async def next_answer(
 
 
 @router.post(
-    "/annotations/{job_id}", responses=problems(400, 404, 422, 503), summary="Annotate an answer of a job"
+    "/annotations/{job_id}",
+    responses=problems(400, 404, 409, 422, 503),
+    summary="Annotate an answer of a job",
 )
 async def annotate(results: ResultsCalls, user: User, job_id: JobId, said: AnnotationGiven) -> Done:
     request = annotation_pb2.AnnotateAnswerRequest(run_id=job_id, user=user, **said.model_dump())
@@ -124,7 +126,7 @@ async def annotate(results: ResultsCalls, user: User, job_id: JobId, said: Annot
 
 @router.get(
     "/annotations/{job_id}",
-    responses=problems(400, 404, 422, 503),
+    responses=problems(400, 404, 409, 422, 503),
     summary="Own annotations, and those of the answers that two people have annotated",
 )
 async def list_annotations(
@@ -140,7 +142,7 @@ async def list_annotations(
 
 @router.get(
     "/annotations/{job_id}/agreement",
-    responses=problems(400, 404, 422, 503),
+    responses=problems(400, 404, 409, 422, 503),
     summary="How far the annotations of a job are, and how far people agree",
 )
 async def agreement(results: ResultsCalls, user: User, job_id: JobId) -> AgreementShown:

@@ -1,15 +1,21 @@
 """The judges of a job as a panel: one figure, their agreement, and where each of them leans."""
 
+from collections.abc import Awaitable
+from typing import TypeVar
+
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from proctor.v1 import annotation_service_pb2 as annotation_pb2
+from services.common.errors import RemoteError
 from services.gateway.api.judging.annotations import QuestionShown, question_shown
 from services.gateway.backends.calls import Results, ResultsCalls
 from services.gateway.http.parameters import JobId
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import optional, present
 from services.gateway.http.problem import problems
+
+T = TypeVar("T")
 
 router = APIRouter(prefix=BENCHMARKING, tags=["judges"])
 
@@ -48,7 +54,7 @@ class PanelShown(BaseModel):
 
 @router.get(
     "/judgements/{job_id}/panel",
-    responses=problems(400, 404, 422, 503),
+    responses=problems(400, 404, 409, 422, 503),
     summary="The judges of a job as one figure, with their agreement and leanings",
 )
 async def panel(results: ResultsCalls, job_id: JobId) -> PanelShown:
@@ -65,6 +71,16 @@ async def panel_shown(results: Results, run_id: str) -> PanelShown:
         ci95=(found.ci_low, found.ci_high) if found.HasField("ci_low") else None,
         judges=[_judge(judge) for judge in found.judges],
     )
+
+
+async def unless_archived(figure: Awaitable[T]) -> T | None:
+    """None where it takes answers that are archived, and too many to be read there."""
+    try:
+        return await figure
+    except RemoteError as error:
+        if error.reason != "RUN_ARCHIVED":
+            raise
+        return None
 
 
 def _judge(judge: annotation_pb2.PanelJudge) -> PanelJudgeShown:

@@ -14,6 +14,7 @@ from proctor.values.priority import Priority, default_priority
 from proctor.values.usage import TokenUsage
 from proctor.wire.enums import number_of, word_of
 from services.gateway.api.dataset_runs.requests import ModelName
+from services.gateway.api.judging.panels import unless_archived
 from services.gateway.api.runs.job import task_figures
 from services.gateway.api.runs.labels import LabelsGiven
 from services.gateway.api.runs.requests import (
@@ -198,7 +199,10 @@ async def _calibrated(
     if not summary.answered or run.order.judge.against_run_id:
         return None
     request = answer_pb2.CalibrateJudgeRequest(run_id=summary.run_id)
-    figure = (await results.answers.CalibrateJudge(request)).figure
+    found = await unless_archived(results.answers.CalibrateJudge(request))
+    if found is None:
+        return None
+    figure = found.figure
     ends = (figure.ci_low, figure.ci_high) if figure.HasField("ci_low") else None
     return present(CalibratedShown, figure, ci95=ends)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from proctor.v1 import run_pb2
-from services.gateway.api.judging.panels import PanelJudgeShown, PanelShown, panel_shown
+from services.gateway.api.judging.panels import PanelJudgeShown, PanelShown, panel_shown, unless_archived
 from services.gateway.api.judging.routes import JudgingRunShown, judging_runs
 from services.gateway.api.runs.schemas import FigureShown
 from services.gateway.backends.calls import Results, Scheduler
@@ -74,8 +74,8 @@ async def panels_of(results: Results, judges: Sequence[JudgedByRow]) -> Sequence
             models.setdefault((judge.prompt, judge.scale), {})[judge.model_id] = judge.job_id
     asked = [next(iter(jobs.values())) for jobs in models.values() if len(jobs) > 1]
     # One at a time: each reads all verdicts of its judges.
-    panels = [await panel_shown(results, job_id) for job_id in asked]
-    return [PanelView.model_validate(panel.model_dump()) for panel in panels]
+    panels = [await unless_archived(panel_shown(results, job_id)) for job_id in asked]
+    return [PanelView.model_validate(panel.model_dump()) for panel in panels if panel]
 
 
 def _leaning(judge: PanelJudgeShown) -> str:

@@ -7,12 +7,14 @@ import pytest
 import pytest_asyncio
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
+from proctor.v1 import run_pb2
+from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.judging.scale import read_scale, scale_options
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.results.runs.run_plan import RunFacts, RunPlan
 from tests.fakes.eventually import eventually
 from tests.fakes.refusals import refusal_of
-from tests.fakes.results.answered_runs import answered_run, rows_of
+from tests.fakes.results.answered_runs import answered_run, archive, rows_of
 from tests.fakes.results.recorded_run import batch, plan_of, said
 from tests.fakes.results.results_harness import ResultsHarness, results_harness
 
@@ -25,8 +27,8 @@ SAYS_YES = [right or at % 5 == 0 for at, right in enumerate(RIGHT)]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def harness() -> AsyncIterator[ResultsHarness]:
-    async with results_harness() as made:
+async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ResultsHarness]:
+    async with results_harness(object_store=tmp_path_factory.mktemp("objects").as_uri()) as made:
         yield made
 
 
@@ -82,6 +84,14 @@ async def test_marks_correct_the_figure_of_a_judge(harness: ResultsHarness) -> N
     assert figure.ci_low < sum(RIGHT) / COUNT < figure.ci_high
     assert figure.mean < figure.raw
     assert figure.advice == "Marks alone cannot halve the interval: it takes more samples."
+    # As before where its verdicts, and the answers that they judge, are archived.
+    for archived in (judged, judging):
+        close = run_record_pb2.CloseRunRequest(
+            run_id=archived.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED
+        )
+        await harness.records.CloseRun(close)
+        await archive(harness, archived.run_id)
+        assert (await harness.answers.CalibrateJudge(request)).figure == figure
     other = answer_pb2.CalibrateJudgeRequest(run_id=judged.run_id)
     assert await refusal_of(harness.answers.CalibrateJudge(other)) == (
         "INVALID_PARAMETER",
