@@ -598,6 +598,10 @@ CREATE TABLE user_suites (
     CONSTRAINT user_suites_pkey PRIMARY KEY (suite)
 );
 
+CREATE FUNCTION has_operator_key(name text, at timestamp with time zone) RETURNS boolean
+    LANGUAGE sql STABLE
+    RETURN (EXISTS (SELECT FROM api_keys WHERE ((api_keys.username = has_operator_key.name) AND (api_keys.role = 'operator'::text) AND (api_keys.revoked_at IS NULL) AND (api_keys.expires_at > has_operator_key.at))));
+
 CREATE FUNCTION is_readable(project_id bigint) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN (((project_id < '9000000000000000'::bigint) AND (NOT COALESCE(starts_with(current_setting('proctor.readable_projects'::text, true), 'without_open'::text), false))) OR (current_setting('proctor.readable_projects'::text, true) = 'all'::text) OR ((project_id)::text = ANY (string_to_array(current_setting('proctor.readable_projects'::text, true), ','::text))));

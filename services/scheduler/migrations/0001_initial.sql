@@ -668,6 +668,14 @@ RETURN (
     WHERE username = name AND role = 'operator'
 );
 
+-- Whether a key that is taken makes a user an operator.
+CREATE FUNCTION has_operator_key(name text, at timestamptz) RETURNS boolean LANGUAGE sql STABLE
+RETURN EXISTS (
+    SELECT
+    FROM api_keys
+    WHERE username = name AND role = 'operator' AND revoked_at IS NULL AND expires_at > at
+);
+
 -- Sessions of browsers that ended before their time; kept until that time.
 CREATE TABLE ended_sessions (
     session_id text PRIMARY KEY,

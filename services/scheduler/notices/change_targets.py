@@ -87,6 +87,11 @@ class ChangeTargets:
         refuse(project_problem(wanted.project_id))
         if wanted.scope is NoticeScope.ALL and not caller.is_operator:
             raise OperatorsOnly(user=caller.name)
+        # Own runs are in any project, and such a key hears of one.
+        if wanted.scope is NoticeScope.OWN and caller.key_project:
+            raise invalid_field(
+                "scope", "is own, but a key that is bound to a project is told of its runs only"
+            )
         if wanted.scope is not NoticeScope.PROJECT:
             return 0
         if caller.role_in(wanted.project_id) is None:

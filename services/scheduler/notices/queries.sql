@@ -37,13 +37,15 @@ WHERE (
         OR (scope = 'own' AND username = :username)
         OR (scope = 'project' AND notice_targets.project_id = :project_id)
     )
-    -- A row without a role is that of a member who was removed.
-    AND NOT EXISTS (
-        SELECT
-        FROM project_members
-        WHERE project_members.project_id = :project_id
-            AND project_members.username = notice_targets.username
-            AND role IS NULL
+    -- A row without a role is that of a member who was removed; that of `*` says that the project is shared no more.
+    AND (
+        (
+            SELECT coalesce(bool_or(role IS NOT NULL), true)
+            FROM project_members
+            WHERE project_members.project_id = :project_id
+                AND project_members.username IN (notice_targets.username, CASE scope WHEN 'project' THEN '*' END)
+        )
+        OR has_operator_key(notice_targets.username, :created_at)
     )
 ON CONFLICT (target_id, event_key) DO NOTHING;
 

@@ -119,15 +119,17 @@ async def _set_member(
     transaction: PostgresTransaction, project_id: int, user: str, role: Role | None, author: Author
 ) -> None:
     version = await transaction.fetchval("take_access_version")
-    is_changed = await transaction.fetchval(
-        "set_member",
-        project_id=project_id,
-        username=user,
-        role=role,
-        changed_by=author.user,
-        changed_at=author.at,
-        version=version,
-    )
+    values = {
+        "project_id": project_id,
+        "username": user,
+        "changed_by": author.user,
+        "changed_at": author.at,
+        "version": version,
+    }
+    if role:
+        is_changed = await transaction.fetchval("set_member", role=role, **values)
+    else:
+        is_changed = await transaction.fetchval("remove_member", **values)
     if not is_changed:
         return
     await _check_counts(transaction, user)

@@ -71,7 +71,12 @@ WHERE project_id = :project_id AND role IS NOT NULL AND username <> '*'
 ORDER BY username
 LIMIT :limit;
 
--- name: set_member: Give a user a role in a project, or none, and return true unless it was so
+-- name: remove_member: Take the role of a user in a project away and return true, unless there is none
+UPDATE project_members SET role = NULL, changed_by = :changed_by, changed_at = :changed_at, version = :version
+WHERE project_id = :project_id AND username = :username AND role IS NOT NULL
+RETURNING true;
+
+-- name: set_member: Give a user a role in a project and return true, unless it was so
 INSERT INTO project_members AS present (project_id, username, role, changed_by, changed_at, version)
 VALUES (:project_id, :username, :role, :changed_by, :changed_at, :version)
 ON CONFLICT (project_id, username) DO UPDATE SET

@@ -1,15 +1,23 @@
 """Who is told what once rights have ended, and how often a target can be tried."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
+from uuid import uuid4
 
 import asyncpg
 import pytest
 import pytest_asyncio
 
 from proctor.values.names.notices import NoticeScope
+from proctor.values.names.user import Role
+from services.common.postgres import PostgresSession
+from services.scheduler.audit.audit_record import Author
 from services.scheduler.notices import postgres
 from services.scheduler.notices.errors import TooManyTests
+from services.scheduler.postgres import QUERIES
+from services.scheduler.projects.postgres import PostgresProjects
+from services.scheduler.projects.project import ProjectChanges
 from tests.fakes.notices.site import ANN, BOB, OLGA, NoticeSite, notice_site
 from tests.fakes.scheduler.database import scheduler_database
 
@@ -57,6 +65,37 @@ async def test_who_is_no_operator_any_more_is_told_of_own_runs_only(site: Notice
     assert len(await site.ledger(OLGA)) == 2
     await site.ended_run("olga")
     assert len(await site.ledger(OLGA)) == 3
+
+
+async def test_targets_in_a_project_that_is_shared_no_more_are_told_nothing(site: NoticeSite) -> None:
+    projects = PostgresProjects(PostgresSession(site.pool, QUERIES))
+    author = Author("olga", site.clock.now())
+    project_id: int = await site.pool.fetchval(
+        """
+        INSERT INTO projects (name, note, created_by, created_at, request_id, version)
+        VALUES ('shared', '', 'olga', $1, $2, 1) RETURNING project_id
+        """,
+        site.clock.now(),
+        uuid4(),
+    )
+    # As the form of the page says it each time.
+    await projects.update(project_id, ProjectChanges(is_shared=False), author)
+    scope = {"scope": NoticeScope.PROJECT, "project_id": project_id}
+    await projects.update(project_id, ProjectChanges(is_shared=True), author)
+    await projects.set_member(project_id, "ann", Role.RUNNER, author)
+    await add_key(site, "operator", "operator", 1)
+    for caller in (ANN, BOB, OLGA):
+        await site.target(URL, replace(caller, projects=((project_id, Role.VIEWER),)), **scope)
+
+    async def told() -> list[int]:
+        await site.ended_run("ann", project_id=project_id)
+        return [len(await site.ledger(caller)) for caller in (ANN, BOB, OLGA)]
+
+    assert await told() == [1, 1, 1]
+    await projects.update(project_id, ProjectChanges(is_shared=False), author)
+    assert await told() == [2, 1, 2]
+    await projects.set_member(project_id, "ann", None, author)
+    assert await told() == [2, 1, 3]
 
 
 async def test_user_tries_targets_so_many_times_in_an_hour(
