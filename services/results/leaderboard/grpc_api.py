@@ -51,18 +51,13 @@ class GrpcLeaderboardApi(leaderboard_grpc.LeaderboardServiceServicer):
     async def GetLeaderboard(
         self, request: leaderboard_service_pb2.GetLeaderboardRequest, context: RpcContext
     ) -> leaderboard_service_pb2.GetLeaderboardResponse:
-        caller = caller_of(context.invocation_metadata())
-        is_named = request.HasField("project_id")
-        project_id = request.project_id if is_named else caller.key_project
-        if caller.role_in(project_id) is None:
-            raise ProjectNotFound
         query = LeaderboardQuery(
             checked_text("benchmark", request.benchmark),
             checked_text("metric", request.metric),
             request.max_entries,
             request.is_best,
             _asked(request),
-            project_id if is_named or caller.key_project else None,
+            _project(request, context),
             checked_id("like_run_id", request.like_run_id) if request.like_run_id else "",
         )
         return leaderboard_to_proto(await self.rank_models.rank(query))
@@ -93,13 +88,11 @@ class GrpcLeaderboardApi(leaderboard_grpc.LeaderboardServiceServicer):
     async def GetRatings(
         self, request: leaderboard_service_pb2.GetRatingsRequest, context: RpcContext
     ) -> leaderboard_service_pb2.GetRatingsResponse:
-        if caller_of(context.invocation_metadata()).role_in(request.project_id) is None:
-            raise ProjectNotFound
         query = RatingsQuery(
             checked_text("benchmark", request.benchmark),
             checked_text("prompt", request.prompt),
             checked_text("judge", request.judge),
-            request.project_id if request.HasField("project_id") else None,
+            _project(request, context),
             request.is_style_controlled,
         )
         return ratings_to_proto(await self.rate_models.rate(query))
@@ -109,6 +102,19 @@ class GrpcLeaderboardApi(leaderboard_grpc.LeaderboardServiceServicer):
     ) -> leaderboard_service_pb2.GetNoiseResponse:
         run_id, metric = checked_id("run_id", request.run_id), checked_text("metric", request.metric)
         return noise_to_proto(await self.measure_noise.measure(run_id, metric))
+
+
+def _project(
+    request: leaderboard_service_pb2.GetLeaderboardRequest | leaderboard_service_pb2.GetRatingsRequest,
+    context: RpcContext,
+) -> int | None:
+    """That of the caller's key where none is named; None for all. Raises `ProjectNotFound`."""
+    caller = caller_of(context.invocation_metadata())
+    is_named = request.HasField("project_id")
+    project_id = request.project_id if is_named else caller.key_project
+    if caller.role_in(project_id) is None:
+        raise ProjectNotFound
+    return project_id if is_named or caller.key_project else None
 
 
 def _asked(request: leaderboard_service_pb2.GetLeaderboardRequest) -> AskedConditions:

@@ -99,11 +99,9 @@ def _limit_problems(changes: ProjectChanges) -> Iterator[Problem]:
 
 def _name_problem(name: str) -> Problem | None:
     if 0 < len(name) <= MAX_PROJECT_CHARACTERS and name.isprintable() and name == name.strip():
-        # One of digits would read as the number of another project.
-        return (
-            Problem("name", "name has digits only, but a number names a project already.")
-            if (name.isdigit())
-            else hidden_problem("name", name)
-        )
+        # One of digits would read as the number of another project, also behind a minus.
+        if name.removeprefix("-").isdigit():
+            return Problem("name", "name has digits only, but a number names a project already.")
+        return hidden_problem("name", name)
     shape = f"1 to {MAX_PROJECT_CHARACTERS} printable characters without blanks around them"
     return Problem("name", f"name is {name[:MAX_PROJECT_CHARACTERS]!a}, but must be {shape}.")

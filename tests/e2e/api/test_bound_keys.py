@@ -44,9 +44,10 @@ async def test_a_bound_key_sees_its_project_and_nothing_else(bound: Site) -> Non
     projects = (await bound.call("within", "GET", PROJECTS)).body["projects"]
     assert [each["name"] for each in projects] == [NAME]
     # The leaderboard of all projects is none of the key's: it gets that of its own.
-    board = await bound.call("within", "GET", f"{API}/leaderboard?suite={SUITE}")
-    assert board.status == 200, board.body
-    assert (await bound.call("within", "GET", f"{API}/leaderboard?suite={SUITE}&project_id=7")).status == 404
+    for board in ("leaderboard", "ratings"):
+        of_all = await bound.call("within", "GET", f"{API}/{board}?suite={SUITE}")
+        assert of_all.status == 200, of_all.body
+        assert (await bound.call("within", "GET", f"{API}/{board}?suite={SUITE}&project_id=7")).status == 404
 
 
 async def test_a_bound_key_stores_in_its_project_alone(bound: Site) -> None:
@@ -58,6 +59,10 @@ async def test_a_bound_key_stores_in_its_project_alone(bound: Site) -> None:
             assert (answer.status, answer.body["reason"]) == (404, "PROJECT_NOT_FOUND"), answer.body
     made = await bound.call("within", "POST", f"{API}/run", json={"project_id": NAME, **ORDER})
     assert made.status == 200, made.body
+    # Notices of own runs are of those in other projects too.
+    hook = {"channel": "webhook", "address": "https://example.org", "events": ["run_failed"]}
+    told = await bound.call("within", "POST", "/api/v1/notices/targets", json={**hook, "scope": "own"})
+    assert (told.status, told.body["errors"][0]["field"]) == (422, "scope"), told.body
     # What is of the same user and in no project is not its to change.
     assert (await bound.call("within", "POST", f"{API}/cancel/{bound.ids['open_job']}")).status == 404
 
