@@ -71,10 +71,10 @@ class Watched:
 
     @property
     def shown(self) -> str:
-        """The verdict, else the state, else why nothing was ordered."""
+        """The verdict, else why nothing was ordered or compared, else the state."""
         if self.verdict:
             return word_of(comparison_pb2.GateVerdict, self.verdict)
-        return state_word(self.run.state) if self.run else self.problem
+        return self.problem or (state_word(self.run.state) if self.run else "")
 
 
 @dataclass(slots=True)
@@ -155,7 +155,14 @@ class _Watch:
             base_run_id=base.run.run_id,
             margin_points=points("--margin", self.options.margin),
         )
-        one.verdict = (await self.session.client.comparisons.GateRun(request)).gate.verdict
+        try:
+            one.verdict = (await self.session.client.comparisons.GateRun(request)).gate.verdict
+            one.problem = ""
+        except Unreachable:
+            raise
+        except ClientError as error:
+            # Such as runs under other conditions: it must not end the watch of the others.
+            one.problem = error.message
 
 
 async def watch_models(session: Session, options: WatchOptions) -> ExitCode:

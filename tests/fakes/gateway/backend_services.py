@@ -70,6 +70,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     # None: no worker of the pool says whether it has the key.
     has_gemini_key: bool | None = None
     submitted: list[scheduler_pb2.SubmitRunRequest] = field(default_factory=list)
+    submitted_state: run_pb2.RunState.ValueType = run_pb2.RUN_STATE_PENDING
     estimated: list[scheduler_pb2.EstimateRunRequest] = field(default_factory=list)
     listed: list[scheduler_pb2.ListRunsRequest] = field(default_factory=list)
     next_tokens: list[str] = field(default_factory=list)
@@ -106,7 +107,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
             run_id=str(uuid.uuid4()),
             order=request.order,
             user=request.user,
-            state=run_pb2.RUN_STATE_PENDING,
+            state=self.submitted_state,
             price=self.price,
             dataset_name=self.datasets.name_of(request.order.dataset_id),
             labels=request.labels,

@@ -56,6 +56,8 @@ class FakeComparisons(comparison_grpc.ComparisonServiceServicer):
         self, request: comparison_service_pb2.GateRunRequest, context: Any
     ) -> comparison_service_pb2.GateRunResponse:
         self.gated.append(request)
+        if self.refusal:
+            raise self.refusal
         return comparison_service_pb2.GateRunResponse(gate=self.gate)
 
     async def PlanSize(

@@ -60,6 +60,20 @@ async def test_runs_scored_in_different_ways_are_compared_by_force_only(
     assert (await proctor("compare", FIRST, SECOND, "--force")).code == 0
 
 
+async def test_a_watch_goes_on_where_two_runs_cannot_be_compared(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    sentence = "One is scored by loglikelihood and one by generate; --force compares them."
+    harness.results.comparisons.refusal = refused(ErrorKind.CONFLICT, "NOT_COMPARABLE", sentence)
+    harness.scheduler.submitted_state = run_pb2.RUN_STATE_COMPLETED
+    watch = ("watch-models", "vllm/*", "--suite", "glue", "--name", "new", "--against", "gemini/any")
+    watched = (await proctor(*watch, "--json")).document["watched"]
+    assert [each["problem"] for each in watched] == ["", *[sentence] * (len(watched) - 1)]
+    assert len(harness.results.comparisons.gated) == len(watched) - 1 > 0
+    shown = await proctor(*watch)
+    assert (shown.code, "by loglikelihood" in shown.out + shown.err) == (0, True)
+
+
 async def test_flips_are_listed_over_all_pages_or_up_to_a_limit(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:
