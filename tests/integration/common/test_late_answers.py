@@ -25,13 +25,13 @@ async def late(aborted: asyncio.Event, request: bytes, context: RpcContext) -> b
 
 
 def register(aborted: asyncio.Event, server: grpc.aio.Server) -> None:
-    handler = grpc.unary_unary_rpc_method_handler(partial(late, aborted))
+    handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(partial(late, aborted))
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),))
 
 
 def counted(code: str) -> float:
-    samples = RPC_SECONDS.labels(f"{SERVICE}/{METHOD}", code).collect()[0].samples
-    return next(each.value for each in samples if each.name.endswith("_count"))
+    [metric] = RPC_SECONDS.labels(f"{SERVICE}/{METHOD}", code).collect()
+    return next(float(each.value) for each in metric.samples if each.name.endswith("_count"))
 
 
 async def test_an_answer_after_the_deadline_of_the_caller_counts_as_cancelled() -> None:

@@ -80,12 +80,12 @@ async def test_targets_in_a_project_that_is_shared_no_more_are_told_nothing(site
     )
     # As the form of the page says it each time.
     await projects.update(project_id, ProjectChanges(is_shared=False), author)
-    scope = {"scope": NoticeScope.PROJECT, "project_id": project_id}
     await projects.update(project_id, ProjectChanges(is_shared=True), author)
     await projects.set_member(project_id, "ann", Role.RUNNER, author)
     await add_key(site, "operator", "operator", 1)
     for caller in (ANN, BOB, OLGA):
-        await site.target(URL, replace(caller, projects=((project_id, Role.VIEWER),)), **scope)
+        reader = replace(caller, projects=((project_id, Role.VIEWER),))
+        await site.target(URL, reader, scope=NoticeScope.PROJECT, project_id=project_id)
 
     async def told() -> list[int]:
         await site.ended_run("ann", project_id=project_id)
