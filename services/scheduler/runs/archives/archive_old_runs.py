@@ -27,8 +27,11 @@ class ArchiveOldRuns:
         await every(LOOK_SECONDS, self.archive, name="archive old runs")
 
     async def archive(self) -> None:
-        """Orders some archives. The next ones wait until these are made, and until what users ordered is."""
-        if await self.archives.moving():
+        """Orders some archives. The next ones wait until these are made, and until what users ordered is.
+
+        None where results has no store for them: a store needs a restart, and each order leaves a record.
+        """
+        if self.archives.has_no_store or await self.archives.moving():
             return
         now = self.clock.now()
         for run_id, days in (await self.archives.old(self.archive_after_days, now)).items():

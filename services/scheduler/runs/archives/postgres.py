@@ -17,6 +17,8 @@ _MAX_AT_ONCE = 20
 class PostgresRunArchives:
     def __init__(self, session: PostgresSession) -> None:
         self._session = session
+        # Known once results has said so.
+        self.has_no_store = False
 
     async def archive(self, run_id: RunId, author: Author, reason: str = "") -> bool:
         """False for a run that is not closed, or whose answers a batch or a judge still needs.
@@ -48,7 +50,8 @@ class PostgresRunArchives:
         await self._session.execute("set_restored", run_id=run_id, before=ArchiveState.RESTORING)
 
     async def give_up(self, run_id: RunId) -> None:
-        """Forgets the order to archive a run of which nothing is archived."""
+        """Forgets the order to archive a run: results has no store for it."""
+        self.has_no_store = True
         await self._session.execute("set_restored", run_id=run_id, before=ArchiveState.ARCHIVING)
 
     async def _change(self, query: str, run_id: RunId, action: Action, author: Author, reason: str) -> bool:

@@ -165,3 +165,18 @@ async def test_old_runs_are_archived_by_the_days_of_their_project(scheduler: Sch
     assert await scheduler.changes(runs["project"]) == [
         ("proctor", "archive", "it ended more than 2 days ago")
     ]
+
+
+async def test_no_run_is_archived_by_age_once_results_has_no_store(scheduler: Scheduler) -> None:
+    archives = PostgresRunArchives(scheduler.session)
+    while await archives.moving():
+        await scheduler.archives.move_some()
+    record = StepwiseArchive()
+    record.has_store = False
+    ordered = ArchiveRuns(scheduler.runs, archives, record, SetClock())
+    run_id = await scheduler.closed(at=START - timedelta(days=9))
+    for _ in range(3):
+        await ArchiveOldRuns(archives, SetClock(), 8).archive()
+        await ordered.move_some()
+    assert await scheduler.state(run_id) is None
+    assert len(await scheduler.changes(run_id)) == 1
