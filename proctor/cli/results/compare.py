@@ -92,7 +92,8 @@ async def compare(session: Session, options: CompareOptions) -> None:
         session.terminal.emit({**document(comparison), "flips": [document(flip) for flip in found]})
     else:
         print_comparison(session.terminal.out, comparison)
-        print_flips(session.terminal.out, found)
+        of_flips = [each for each in comparison.differences if each.task == options.flips]
+        print_flips(session.terminal.out, found, less_is_better=any(each.less_is_better for each in of_flips))
 
 
 def runs_and_models(names: Sequence[str], benchmark: str) -> tuple[Sequence[str], Sequence[str]]:
@@ -156,14 +157,16 @@ def _conditions_table(console: Console, comparison: comparison_pb2.Comparison) -
     return table(console, (Column("condition"), *texts(*letters)), rows, title)
 
 
-def print_flips(console: Console, flips: Sequence[comparison_pb2.Flip]) -> None:
+def print_flips(
+    console: Console, flips: Sequence[comparison_pb2.Flip], *, less_is_better: bool = False
+) -> None:
     """One block per sample with its whole prompt."""
     for flip in flips:
         console.rule(f"{flip.task} row {flip.doc_id}", align="left", style="dim")
         write_verbatim(console, flip.prompt)
         say(console, Text.assemble(("target  ", "bold"), quoted(flip.target)))
         answers = ((flip.first_prediction, flip.first_score), (flip.second_prediction, flip.second_score))
-        best = max(flip.first_score, flip.second_score)
+        best = (min if less_is_better else max)(flip.first_score, flip.second_score)
         for letter, (prediction, score) in zip("AB", answers, strict=True):
             style = "green" if score == best else "red"
             say(console, Text.assemble((f"{letter} {score:<8.4g}", style), quoted(prediction)))

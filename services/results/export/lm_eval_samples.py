@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import orjson
 
 from proctor.values.outcome import Answer, Failure
+from proctor.values.scoring import OutputType
 from services.results.export.exported_run import ExportedRun
 from services.results.export.ports import OutcomeFormat
 from services.results.outcomes.outcome import ListedOutcome
@@ -44,7 +45,11 @@ def sample_lines(listed: ListedOutcome, scoring: CompiledScoring) -> list[Mappin
     if not scoring.keeps_reasoning:
         result = without_reasoning(result)
     if result.choices:
-        responses = _weighed(result)
+        is_whole = scoring.output_type is OutputType.LOGLIKELIHOOD_ROLLING
+        # Of a whole text lm-evaluation-harness does not know whether it is the greedy one.
+        responses: Sequence[object] = (
+            [str(one.logprob) for one in result.choices] if is_whole else _weighed(result)
+        )
         scores = _scores(listed, suffix="")
         return [{**shared, **_responses([[one] for one in responses], responses, "none"), **scores}]
     pipelines = scoring.filters or (FilterPipeline(),)
@@ -99,6 +104,8 @@ def _arguments(prompt: str, listed: ListedOutcome) -> Mapping[str, Mapping[str, 
         (prompt + choice.removesuffix(ending), ending) if ending else (prompt, choice)
         for choice in target.choices
     ]
+    if listed.task.scoring.output_type is OutputType.LOGLIKELIHOOD_ROLLING:
+        return {f"gen_args_{index}": {"arg_0": text} for index, text in enumerate(target.choices)}
     pairs = pairs or [(prompt, _generation(listed.task.provenance))]
     return {
         f"gen_args_{index}": {"arg_0": first, "arg_1": second} for index, (first, second) in enumerate(pairs)
@@ -120,7 +127,7 @@ def _target(target: ScoringTarget) -> object:
     return target.texts[0] if len(target.texts) == 1 else list(target.texts)
 
 
-def _weighed(answer: Answer) -> list[list[str]]:
+def _weighed(answer: Answer) -> Sequence[object]:
     pairs = [(choice.logprob, choice.is_greedy) for choice in answer.choices]
     return [[str(logprob), str(is_greedy)] for logprob, is_greedy in pairs]
 

@@ -32,6 +32,7 @@ from services.scheduler.runs.orders.errors import (
     CannotComplete,
     CannotTruncate,
     NeedsLoglikelihood,
+    NeedsTokens,
     Unsupported,
 )
 from services.scheduler.runs.orders.order_rules import first_problem
@@ -55,6 +56,8 @@ from services.scheduler.workers.model_names import (
 )
 
 _MAX_TITLE_CHARACTERS = 255
+# Its windows are cut in tokens, as prompts are.
+_WHOLE_TEXT = OutputType.LOGLIKELIHOOD_ROLLING
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +278,9 @@ def resolve_scoring_method(order: RunOrder, tasks: Sequence[TaskDefinition], poo
     methods = pool.methods_for(order.prompt_form)
     wanted = order.scoring_method or methods[0]
     given = next((task for task in tasks if task.scoring.output_type.is_of_given_text), None)
+    whole = next((task for task in tasks if task.scoring.output_type is _WHOLE_TEXT), None)
+    if whole is not None and not pool.can_truncate:
+        raise NeedsTokens(task=whole.name, output_type=_WHOLE_TEXT, pool=pool.name, engine=pool.engine)
     if given is not None and wanted is not ScoringMethod.LOGLIKELIHOOD:
         raise NeedsLoglikelihood(
             task=given.name,

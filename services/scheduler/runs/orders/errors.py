@@ -11,6 +11,10 @@ class NeedsLoglikelihood(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORT
     """Task {task} ({output_type}) is scored by loglikelihood only; {pool} would by {scoring_method}."""
 
 
+class NeedsTokens(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED"):
+    """Task {task} ({output_type}) has whole texts, which only a vLLM pool can score; {pool} uses {engine}."""
+
+
 class CannotTruncate(DomainError, kind=ErrorKind.CONFLICT, reason="UNSUPPORTED"):
     """Pool {pool} cannot cut prompts: only a vLLM pool knows their tokens. Leave truncation out."""
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.results.export.lm_eval_samples import UNREADABLE, sample_lines
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.scoring.compiled_scoring import compile_scoring
@@ -47,3 +48,13 @@ def test_contexts_are_written_before_the_text_that_follows_each() -> None:
         "gen_args_0": {"arg_0": f"{asked}Ann", "arg_1": " left."},
         "gen_args_1": {"arg_0": f"{asked}Bob", "arg_1": " left."},
     }
+
+
+def test_a_whole_text_is_written_as_one_argument_with_its_log_probability() -> None:
+    scoring = TaskScoring(OutputType.LOGLIKELIHOOD_ROLLING, (MetricUse("word_perplexity"),))
+    task = replace(plan_of([1]).tasks[0], scoring=scoring)
+    sample = replace(choice_sample(0), target=ScoringTarget(("Cats purr.",), 0))
+    recorded = scored("run", replace(said(0, ""), result=logprob_answer((-12.5,))))
+    [line] = sample_lines(ListedOutcome(task, sample, recorded), compile_scoring(scoring))
+    assert line["arguments"] == {"gen_args_0": {"arg_0": "Cats purr."}}
+    assert (line["resps"], line["filtered_resps"]) == ([["-12.5"]], ["-12.5"])

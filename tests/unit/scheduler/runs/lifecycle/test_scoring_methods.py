@@ -6,7 +6,7 @@ import pytest
 
 from proctor.values.scoring import ScoringMethod
 from services.scheduler.runs.lifecycle.submit_run import resolve_scoring_method
-from services.scheduler.runs.orders.errors import NeedsLoglikelihood
+from services.scheduler.runs.orders.errors import NeedsLoglikelihood, NeedsTokens
 from services.scheduler.suites.suite import TaskDefinition
 from tests.fakes.pools import provider_pool
 from tests.fakes.scheduler.scheduler_harness import toy_order
@@ -33,3 +33,11 @@ def test_a_given_text_cannot_be_asked_for_in_words(engine: str, ordered: Scoring
         resolve_scoring_method(toy_order(scoring_method=ordered), GIVEN, provider_pool("remote", engine))
     assert refusal.value.facts["task"] == "last_words"
     assert refusal.value.facts["scoring_method"] == "generate"
+
+
+def test_a_whole_text_needs_a_pool_that_knows_its_tokens() -> None:
+    """Over HTTP each sample of the run would fail."""
+    whole = suite_of(WORDS.replace("output_type: loglikelihood", "output_type: loglikelihood_rolling")).tasks
+    with pytest.raises(NeedsTokens) as refusal:
+        resolve_scoring_method(toy_order(), whole, provider_pool("remote"))
+    assert refusal.value.facts["engine"] == "openai"
