@@ -146,7 +146,7 @@ _OF_A_CRASH = [
     ("def text(doc):\n    return doc['gone']\n", f"{_AT_ROW_0}KeyError: 'gone'."),
     ("def other(doc):\n    return ''\n", "failed in doc_to_text: AttributeError: "),
     ("def text(doc:\n", "failed in doc_to_text: SyntaxError: "),
-    ("def text(doc):\n    return 3\n", "gives a text in doc_to_text, but row 0 has int."),
+    ("def text(doc):\n    return 3.5\n", "gives a text in doc_to_text, but row 0 has float."),
     ("def text(doc):\n    return {1, 2}\n", "failed in doc_to_text at row 0: TypeError: set has no form"),
     # No table takes a NUL character or a lone surrogate.
     ("def text(doc):\n    raise ValueError('a\\0b\\udc80')\n", f"{_AT_ROW_0}ValueError: a\ufffdb\ufffd."),
