@@ -179,8 +179,7 @@ async def _mapped_errors(method: str, context: Any) -> AsyncIterator[None]:
     except grpc.aio.AbortError:
         code = context.code().name
         raise
-    # The second is raised where what a handler sends finds nobody: the deadline of the caller has passed.
-    except (asyncio.CancelledError, grpc.aio.InternalError):
+    except asyncio.CancelledError:
         code = grpc.StatusCode.CANCELLED.name
         raise
     except DomainError as error:
@@ -192,12 +191,21 @@ async def _mapped_errors(method: str, context: Any) -> AsyncIterator[None]:
         metadata = (*(refusal.trailing_metadata or ()), *no_retry)
         await context.abort(refusal.code, refusal.details, metadata)
     except Exception as error:  # the edge: nothing may leave unmapped
+        if isinstance(error, grpc.aio.InternalError) and _is_left(context):
+            code = grpc.StatusCode.CANCELLED.name
+            raise
         incident = uuid.uuid4().hex[:12]
         log.error("rpc failed", method=method, incident=incident, exc_info=error)
         code = grpc.StatusCode.INTERNAL.name
         await context.abort_with_status(rpc_status.to_status(masked_status(incident)))
     finally:
         RPC_SECONDS.labels(method.removeprefix("/"), code).observe(time.perf_counter() - started)
+
+
+def _is_left(context: Any) -> bool:
+    """Whether the caller has gone or its deadline has passed: what is sent then finds nobody."""
+    left = context.time_remaining()
+    return context.cancelled() or (left is not None and left <= 0)
 
 
 def _trace_of(context: Any) -> str:
