@@ -118,13 +118,23 @@ class _Watch:
             if one.run:
                 one.run = await client.run(one.run.run_id)
             else:
-                one.run = (await client.runs.SubmitRun(self._request(one))).run
+                one.run = await self._ordered(one)
                 one.problem = ""
         except Unreachable:
             raise
         except ClientError as error:
             # Such as a full queue, or a suite that the model cannot run: it is tried again.
             one.problem = error.message
+
+    async def _ordered(self, one: Watched) -> run_pb2.Run:
+        """The run of a new order, or of an earlier one that had another `--max-cost`."""
+        client = self.session.client
+        try:
+            return (await client.runs.SubmitRun(self._request(one))).run
+        except Refused as refused:
+            if refused.reason != "REQUEST_ID_TAKEN" or "run_id" not in refused.facts:
+                raise
+            return await client.run(refused.facts["run_id"])
 
     def _request(self, one: Watched) -> scheduler_pb2.SubmitRunRequest:
         options = self.options

@@ -74,6 +74,17 @@ async def test_a_watch_goes_on_where_two_runs_cannot_be_compared(
     assert (shown.code, "by loglikelihood" in shown.out + shown.err) == (0, True)
 
 
+async def test_a_watch_with_another_limit_of_cost_finds_the_runs_that_it_has_ordered(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    sentence = "This request_id is of another order."
+    harness.scheduler.refusal = refused(ErrorKind.CONFLICT, "REQUEST_ID_TAKEN", sentence, run_id=FIRST)
+    harness.scheduler.runs[FIRST] = run_pb2.Run(run_id=FIRST, state=run_pb2.RUN_STATE_COMPLETED)
+    watch = ("watch-models", "vllm/*", "--suite", "glue", "--name", "new", "--max-cost", "7", "--json")
+    watched = (await proctor(*watch)).document["watched"]
+    assert {(each["run_id"], each["problem"]) for each in watched} == {(FIRST, "")}
+
+
 async def test_flips_are_listed_over_all_pages_or_up_to_a_limit(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:
