@@ -68,6 +68,10 @@ class _NoticeEventEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeEve
     """The order of a schedule was refused."""
     NOTICE_EVENT_TEST: _NoticeEvent.ValueType  # 6
     """Sent by TestNoticeTarget, whatever the target has chosen."""
+    NOTICE_EVENT_GATE_FAILED: _NoticeEvent.ValueType  # 7
+    """The gate of a schedule has failed: a run is worse than its base by more than the accepted drop."""
+    NOTICE_EVENT_DROP: _NoticeEvent.ValueType  # 8
+    """A run of a schedule with a gate is significantly worse than its base, by however little."""
 
 class NoticeEvent(_NoticeEvent, metaclass=_NoticeEventEnumTypeWrapper):
     """What a notice tells."""
@@ -86,6 +90,10 @@ NOTICE_EVENT_SCHEDULE_REFUSED: NoticeEvent.ValueType  # 5
 """The order of a schedule was refused."""
 NOTICE_EVENT_TEST: NoticeEvent.ValueType  # 6
 """Sent by TestNoticeTarget, whatever the target has chosen."""
+NOTICE_EVENT_GATE_FAILED: NoticeEvent.ValueType  # 7
+"""The gate of a schedule has failed: a run is worse than its base by more than the accepted drop."""
+NOTICE_EVENT_DROP: NoticeEvent.ValueType  # 8
+"""A run of a schedule with a gate is significantly worse than its base, by however little."""
 Global___NoticeEvent: _TypeAlias = NoticeEvent  # noqa: Y015
 
 class _NoticeScope:

@@ -23,44 +23,47 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from proctor.v1 import comparison_pb2 as proctor_dot_v1_dot_comparison__pb2
 from proctor.v1 import run_pb2 as proctor_dot_v1_dot_run__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!proctor/v1/schedule_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14proctor/v1/run.proto\"\xec\x02\n\x08Schedule\x12\x13\n\x0bschedule_id\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x0c\n\x04\x63ron\x18\x03 \x01(\t\x12\x11\n\ttime_zone\x18\x04 \x01(\t\x12#\n\x05order\x18\x05 \x01(\x0b\x32\x14.proctor.v1.RunOrder\x12%\n\x06labels\x18\x06 \x01(\x0b\x32\x15.proctor.v1.RunLabels\x12.\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bnext_due_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tpaused_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07problem\x18\n \x01(\t\x12/\n\x0blast_firing\x18\x0b \x01(\x0b\x32\x1a.proctor.v1.ScheduleFiring\"\x8c\x01\n\x0eScheduleFiring\x12*\n\x06\x64ue_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x66ired_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07run_ids\x18\x03 \x03(\t\x12\x0f\n\x07problem\x18\x04 \x01(\t\"\xa3\x01\n\x12\x41\x64\x64ScheduleRequest\x12\x0c\n\x04\x63ron\x18\x01 \x01(\t\x12\x11\n\ttime_zone\x18\x02 \x01(\t\x12#\n\x05order\x18\x03 \x01(\x0b\x32\x14.proctor.v1.RunOrder\x12%\n\x06labels\x18\x04 \x01(\x0b\x32\x15.proctor.v1.RunLabels\x12\x0c\n\x04user\x18\x05 \x01(\t\x12\x12\n\nrequest_id\x18\x06 \x01(\t\"=\n\x13\x41\x64\x64ScheduleResponse\x12&\n\x08schedule\x18\x01 \x01(\x0b\x32\x14.proctor.v1.Schedule\"s\n\x14ListSchedulesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x0c\n\x04user\x18\x03 \x01(\t\x12\x17\n\nproject_id\x18\x04 \x01(\x03H\x00\x88\x01\x01\x42\r\n\x0b_project_id\"Y\n\x15ListSchedulesResponse\x12\'\n\tschedules\x18\x01 \x03(\x0b\x32\x14.proctor.v1.Schedule\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\")\n\x12GetScheduleRequest\x12\x13\n\x0bschedule_id\x18\x01 \x01(\t\"j\n\x13GetScheduleResponse\x12&\n\x08schedule\x18\x01 \x01(\x0b\x32\x14.proctor.v1.Schedule\x12+\n\x07\x66irings\x18\x02 \x03(\x0b\x32\x1a.proctor.v1.ScheduleFiring\"+\n\x14PauseScheduleRequest\x12\x13\n\x0bschedule_id\x18\x01 \x01(\t\"?\n\x15PauseScheduleResponse\x12&\n\x08schedule\x18\x01 \x01(\x0b\x32\x14.proctor.v1.Schedule\",\n\x15ResumeScheduleRequest\x12\x13\n\x0bschedule_id\x18\x01 \x01(\t\"@\n\x16ResumeScheduleResponse\x12&\n\x08schedule\x18\x01 \x01(\x0b\x32\x14.proctor.v1.Schedule\",\n\x15\x44\x65leteScheduleRequest\x12\x13\n\x0bschedule_id\x18\x01 \x01(\t\"\x18\n\x16\x44\x65leteScheduleResponse2\x8f\x04\n\x0fScheduleService\x12N\n\x0b\x41\x64\x64Schedule\x12\x1e.proctor.v1.AddScheduleRequest\x1a\x1f.proctor.v1.AddScheduleResponse\x12T\n\rListSchedules\x12 .proctor.v1.ListSchedulesRequest\x1a!.proctor.v1.ListSchedulesResponse\x12N\n\x0bGetSchedule\x12\x1e.proctor.v1.GetScheduleRequest\x1a\x1f.proctor.v1.GetScheduleResponse\x12T\n\rPauseSchedule\x12 .proctor.v1.PauseScheduleRequest\x1a!.proctor.v1.PauseScheduleResponse\x12W\n\x0eResumeSchedule\x12!.proctor.v1.ResumeScheduleRequest\x1a\".proctor.v1.ResumeScheduleResponse\x12W\n\x0e\x44\x65leteSchedule\x12!.proctor.v1.DeleteScheduleRequest\x1a\".proctor.v1.DeleteScheduleResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!proctor/v1/schedule_service.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bproctor/v1/comparison.proto\x1a\x14proctor/v1/run.proto\"\x94\x03\n\x08Schedule\x12\x13\n\x0bschedule_id\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x0c\n\x04\x63ron\x18\x03 \x01(\t\x12\x11\n\ttime_zone\x18\x04 \x01(\t\x12#\n\x05order\x18\x05 \x01(\x0b\x32\x14.proctor.v1.RunOrder\x12%\n\x06labels\x18\x06 \x01(\x0b\x32\x15.proctor.v1.RunLabels\x12.\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bnext_due_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tpaused_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07problem\x18\n \x01(\t\x12/\n\x0blast_firing\x18\x0b \x01(\x0b\x32\x1a.proctor.v1.ScheduleFiring\x12&\n\x04gate\x18\x0c \x01(\x0b\x32\x18.proctor.v1.ScheduleGate\"o\n\x0cScheduleGate\x12\x13\n\x0b\x62\x61se_run_id\x18\x01 \x01(\t\x12\x1a\n\rmargin_points\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\x05\x61lpha\x18\x03 \x01(\x01H\x01\x88\x01\x01\x42\x10\n\x0e_margin_pointsB\x08\n\x06_alpha\"\xde\x01\n\x0eScheduleFiring\x12*\n\x06\x64ue_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x66ired_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07run_ids\x18\x03 \x03(\t\x12\x0f\n\x07problem\x18\x04 \x01(\t\x12(\n\x07verdict\x18\x05 \x01(\x0e\x32\x17.proctor.v1.GateVerdict\x12\x13\n\x0b\x62\x61se_run_id\x18\x06 \x01(\t\x12\x11\n\tgate_text\x18\x07 \x01(\t\"\xcb\x01\n\x12\x41\x64\x64ScheduleRequest\x12\x0c\n\x04\x63ron\x18\x01 \x01(\t\x12\x11\n\ttime_zone\x18\x02 \x01(\t\x12#\n\x05order\x18\x03 \x01(\x0b\x32\x14.proctor.v1.RunOrder\x12%\n\x06labels\x18\x04 \x01(\x0b\x32\x15.proctor.v1.RunLabels\x12\x0c\n\x04user\x18\x05 \x01(\t\x12\x12\n\nrequest_id\x18\x06 \x01(\t\x12&\n\x04gate\x18\x07 \x01(\x0b\x32\x18.proctor.v1.ScheduleGate\"=\n\x13\x41\x64\x64ScheduleResponse\x12&\n\x08schedule\x18\x01 \x01(\x0b\x32\x14.proctor.v1.Schedule\"s\n\x14ListSchedulesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x0c\n\x04user\x18\x03 \x01(\t\x12\x17\n\nproject_id\x18\x04 \x01(\x03H\x00\x88\x01\x01\x42\r\n\x0b_project_id\"Y\n\x15ListSchedulesResponse\x12\'\n\tschedules\x18\x01 \x03(\x0b\x32\x14.proctor.v1.Schedule\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\")\n\x12GetScheduleRequest\x12\x13\n\x0bschedule_id\x18\x01 \x01(\t\"j\n\x13GetScheduleResponse\x12&\n\x08schedule\x18\x01 \x01(\x0b\x32\x14.proctor.v1.Schedule\x12+\n\x07\x66irings\x18\x02 \x03(\x0b\x32\x1a.proctor.v1.ScheduleFiring\"+\n\x14PauseScheduleRequest\x12\x13\n\x0bschedule_id\x18\x01 \x01(\t\"?\n\x15PauseScheduleResponse\x12&\n\x08schedule\x18\x01 \x01(\x0b\x32\x14.proctor.v1.Schedule\",\n\x15ResumeScheduleRequest\x12\x13\n\x0bschedule_id\x18\x01 \x01(\t\"@\n\x16ResumeScheduleResponse\x12&\n\x08schedule\x18\x01 \x01(\x0b\x32\x14.proctor.v1.Schedule\",\n\x15\x44\x65leteScheduleRequest\x12\x13\n\x0bschedule_id\x18\x01 \x01(\t\"\x18\n\x16\x44\x65leteScheduleResponse2\x8f\x04\n\x0fScheduleService\x12N\n\x0b\x41\x64\x64Schedule\x12\x1e.proctor.v1.AddScheduleRequest\x1a\x1f.proctor.v1.AddScheduleResponse\x12T\n\rListSchedules\x12 .proctor.v1.ListSchedulesRequest\x1a!.proctor.v1.ListSchedulesResponse\x12N\n\x0bGetSchedule\x12\x1e.proctor.v1.GetScheduleRequest\x1a\x1f.proctor.v1.GetScheduleResponse\x12T\n\rPauseSchedule\x12 .proctor.v1.PauseScheduleRequest\x1a!.proctor.v1.PauseScheduleResponse\x12W\n\x0eResumeSchedule\x12!.proctor.v1.ResumeScheduleRequest\x1a\".proctor.v1.ResumeScheduleResponse\x12W\n\x0e\x44\x65leteSchedule\x12!.proctor.v1.DeleteScheduleRequest\x1a\".proctor.v1.DeleteScheduleResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.schedule_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SCHEDULE']._serialized_start=105
-  _globals['_SCHEDULE']._serialized_end=469
-  _globals['_SCHEDULEFIRING']._serialized_start=472
-  _globals['_SCHEDULEFIRING']._serialized_end=612
-  _globals['_ADDSCHEDULEREQUEST']._serialized_start=615
-  _globals['_ADDSCHEDULEREQUEST']._serialized_end=778
-  _globals['_ADDSCHEDULERESPONSE']._serialized_start=780
-  _globals['_ADDSCHEDULERESPONSE']._serialized_end=841
-  _globals['_LISTSCHEDULESREQUEST']._serialized_start=843
-  _globals['_LISTSCHEDULESREQUEST']._serialized_end=958
-  _globals['_LISTSCHEDULESRESPONSE']._serialized_start=960
-  _globals['_LISTSCHEDULESRESPONSE']._serialized_end=1049
-  _globals['_GETSCHEDULEREQUEST']._serialized_start=1051
-  _globals['_GETSCHEDULEREQUEST']._serialized_end=1092
-  _globals['_GETSCHEDULERESPONSE']._serialized_start=1094
-  _globals['_GETSCHEDULERESPONSE']._serialized_end=1200
-  _globals['_PAUSESCHEDULEREQUEST']._serialized_start=1202
-  _globals['_PAUSESCHEDULEREQUEST']._serialized_end=1245
-  _globals['_PAUSESCHEDULERESPONSE']._serialized_start=1247
-  _globals['_PAUSESCHEDULERESPONSE']._serialized_end=1310
-  _globals['_RESUMESCHEDULEREQUEST']._serialized_start=1312
-  _globals['_RESUMESCHEDULEREQUEST']._serialized_end=1356
-  _globals['_RESUMESCHEDULERESPONSE']._serialized_start=1358
-  _globals['_RESUMESCHEDULERESPONSE']._serialized_end=1422
-  _globals['_DELETESCHEDULEREQUEST']._serialized_start=1424
-  _globals['_DELETESCHEDULEREQUEST']._serialized_end=1468
-  _globals['_DELETESCHEDULERESPONSE']._serialized_start=1470
-  _globals['_DELETESCHEDULERESPONSE']._serialized_end=1494
-  _globals['_SCHEDULESERVICE']._serialized_start=1497
-  _globals['_SCHEDULESERVICE']._serialized_end=2024
+  _globals['_SCHEDULE']._serialized_start=134
+  _globals['_SCHEDULE']._serialized_end=538
+  _globals['_SCHEDULEGATE']._serialized_start=540
+  _globals['_SCHEDULEGATE']._serialized_end=651
+  _globals['_SCHEDULEFIRING']._serialized_start=654
+  _globals['_SCHEDULEFIRING']._serialized_end=876
+  _globals['_ADDSCHEDULEREQUEST']._serialized_start=879
+  _globals['_ADDSCHEDULEREQUEST']._serialized_end=1082
+  _globals['_ADDSCHEDULERESPONSE']._serialized_start=1084
+  _globals['_ADDSCHEDULERESPONSE']._serialized_end=1145
+  _globals['_LISTSCHEDULESREQUEST']._serialized_start=1147
+  _globals['_LISTSCHEDULESREQUEST']._serialized_end=1262
+  _globals['_LISTSCHEDULESRESPONSE']._serialized_start=1264
+  _globals['_LISTSCHEDULESRESPONSE']._serialized_end=1353
+  _globals['_GETSCHEDULEREQUEST']._serialized_start=1355
+  _globals['_GETSCHEDULEREQUEST']._serialized_end=1396
+  _globals['_GETSCHEDULERESPONSE']._serialized_start=1398
+  _globals['_GETSCHEDULERESPONSE']._serialized_end=1504
+  _globals['_PAUSESCHEDULEREQUEST']._serialized_start=1506
+  _globals['_PAUSESCHEDULEREQUEST']._serialized_end=1549
+  _globals['_PAUSESCHEDULERESPONSE']._serialized_start=1551
+  _globals['_PAUSESCHEDULERESPONSE']._serialized_end=1614
+  _globals['_RESUMESCHEDULEREQUEST']._serialized_start=1616
+  _globals['_RESUMESCHEDULEREQUEST']._serialized_end=1660
+  _globals['_RESUMESCHEDULERESPONSE']._serialized_start=1662
+  _globals['_RESUMESCHEDULERESPONSE']._serialized_end=1726
+  _globals['_DELETESCHEDULEREQUEST']._serialized_start=1728
+  _globals['_DELETESCHEDULEREQUEST']._serialized_end=1772
+  _globals['_DELETESCHEDULERESPONSE']._serialized_start=1774
+  _globals['_DELETESCHEDULERESPONSE']._serialized_end=1798
+  _globals['_SCHEDULESERVICE']._serialized_start=1801
+  _globals['_SCHEDULESERVICE']._serialized_end=2328
 # @@protoc_insertion_point(module_scope)

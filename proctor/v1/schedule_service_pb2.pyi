@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from proctor.v1 import comparison_pb2 as _comparison_pb2
 from proctor.v1 import run_pb2 as _run_pb2
 import builtins as _builtins
 import sys
@@ -37,6 +38,7 @@ class Schedule(_message.Message):
     PAUSED_AT_FIELD_NUMBER: _builtins.int
     PROBLEM_FIELD_NUMBER: _builtins.int
     LAST_FIRING_FIELD_NUMBER: _builtins.int
+    GATE_FIELD_NUMBER: _builtins.int
     schedule_id: _builtins.str
     """UUID."""
     user: _builtins.str
@@ -71,6 +73,10 @@ class Schedule(_message.Message):
     def last_firing(self) -> Global___ScheduleFiring:
         """The latest firing; unset before the first one."""
 
+    @_builtins.property
+    def gate(self) -> Global___ScheduleGate:
+        """How its runs are gated once they have ended; unset: not at all."""
+
     def __init__(
         self,
         *,
@@ -85,14 +91,52 @@ class Schedule(_message.Message):
         paused_at: _timestamp_pb2.Timestamp | None = ...,
         problem: _builtins.str = ...,
         last_firing: Global___ScheduleFiring | None = ...,
+        gate: Global___ScheduleGate | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "labels", b"labels", "last_firing", b"last_firing", "next_due_at", b"next_due_at", "order", b"order", "paused_at", b"paused_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "gate", b"gate", "labels", b"labels", "last_firing", b"last_firing", "next_due_at", b"next_due_at", "order", b"order", "paused_at", b"paused_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "cron", b"cron", "labels", b"labels", "last_firing", b"last_firing", "next_due_at", b"next_due_at", "order", b"order", "paused_at", b"paused_at", "problem", b"problem", "schedule_id", b"schedule_id", "time_zone", b"time_zone", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "cron", b"cron", "gate", b"gate", "labels", b"labels", "last_firing", b"last_firing", "next_due_at", b"next_due_at", "order", b"order", "paused_at", b"paused_at", "problem", b"problem", "schedule_id", b"schedule_id", "time_zone", b"time_zone", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Schedule: _TypeAlias = Schedule  # noqa: Y015
+
+@_typing.final
+class ScheduleGate(_message.Message):
+    """A gate of each run of a schedule, as GateRun has it, over all tasks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BASE_RUN_ID_FIELD_NUMBER: _builtins.int
+    MARGIN_POINTS_FIELD_NUMBER: _builtins.int
+    ALPHA_FIELD_NUMBER: _builtins.int
+    base_run_id: _builtins.str
+    """UUID of the run it is compared to; empty means that of the latest earlier time that has completed."""
+    margin_points: _builtins.float
+    """Accepted drop in points, hundredths of a share: 0 to 100; unset means 1."""
+    alpha: _builtins.float
+    """Chance of a wrong decision in any task: above 0 and below 0.5; unset means 0.05."""
+    def __init__(
+        self,
+        *,
+        base_run_id: _builtins.str = ...,
+        margin_points: _builtins.float | None = ...,
+        alpha: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_margin_points", b"_margin_points", "alpha", b"alpha", "margin_points", b"margin_points"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_margin_points", b"_margin_points", "alpha", b"alpha", "base_run_id", b"base_run_id", "margin_points", b"margin_points"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
+    _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
+    _WhichOneofReturnType__margin_points: _TypeAlias = _typing.Literal["margin_points"]  # noqa: Y015
+    _WhichOneofArgType__margin_points: _TypeAlias = _typing.Literal["_margin_points", b"_margin_points"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__alpha) -> _WhichOneofReturnType__alpha | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__margin_points) -> _WhichOneofReturnType__margin_points | None: ...
+
+Global___ScheduleGate: _TypeAlias = ScheduleGate  # noqa: Y015
 
 @_typing.final
 class ScheduleFiring(_message.Message):
@@ -104,8 +148,17 @@ class ScheduleFiring(_message.Message):
     FIRED_AT_FIELD_NUMBER: _builtins.int
     RUN_IDS_FIELD_NUMBER: _builtins.int
     PROBLEM_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    BASE_RUN_ID_FIELD_NUMBER: _builtins.int
+    GATE_TEXT_FIELD_NUMBER: _builtins.int
     problem: _builtins.str
     """Why the order was refused; else empty."""
+    verdict: _comparison_pb2.GateVerdict.ValueType
+    """Decision of the gate; unspecified without one, and until the run has ended."""
+    base_run_id: _builtins.str
+    """UUID of the run it was compared to; empty without a decision, and where there was none."""
+    gate_text: _builtins.str
+    """The decision, or why there is none, in a sentence; empty until then."""
     @_builtins.property
     def due_at(self) -> _timestamp_pb2.Timestamp:
         """The time of the schedule: the latest one, if earlier ones were missed."""
@@ -125,10 +178,13 @@ class ScheduleFiring(_message.Message):
         fired_at: _timestamp_pb2.Timestamp | None = ...,
         run_ids: _abc.Iterable[_builtins.str] | None = ...,
         problem: _builtins.str = ...,
+        verdict: _comparison_pb2.GateVerdict.ValueType = ...,
+        base_run_id: _builtins.str = ...,
+        gate_text: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["due_at", b"due_at", "fired_at", b"fired_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["due_at", b"due_at", "fired_at", b"fired_at", "problem", b"problem", "run_ids", b"run_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["base_run_id", b"base_run_id", "due_at", b"due_at", "fired_at", b"fired_at", "gate_text", b"gate_text", "problem", b"problem", "run_ids", b"run_ids", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -146,6 +202,7 @@ class AddScheduleRequest(_message.Message):
     LABELS_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    GATE_FIELD_NUMBER: _builtins.int
     cron: _builtins.str
     """Five fields: minute, hour, day of the month, month, day of the week."""
     time_zone: _builtins.str
@@ -162,6 +219,10 @@ class AddScheduleRequest(_message.Message):
     def labels(self) -> _run_pb2.RunLabels:
         """With a name, which is that of the schedule, too."""
 
+    @_builtins.property
+    def gate(self) -> Global___ScheduleGate:
+        """How its runs are gated; unset: not at all. Not for an order until decided."""
+
     def __init__(
         self,
         *,
@@ -171,10 +232,11 @@ class AddScheduleRequest(_message.Message):
         labels: _run_pb2.RunLabels | None = ...,
         user: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        gate: Global___ScheduleGate | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "order", b"order"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["gate", b"gate", "labels", b"labels", "order", b"order"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cron", b"cron", "labels", b"labels", "order", b"order", "request_id", b"request_id", "time_zone", b"time_zone", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cron", b"cron", "gate", b"gate", "labels", b"labels", "order", b"order", "request_id", b"request_id", "time_zone", b"time_zone", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

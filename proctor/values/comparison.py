@@ -17,6 +17,9 @@ GATE_MAX_FAILED_SHARE = 0.01
 GATE_MAX_UNPARSED_SHARE = 0.05
 # The chance of a wrong decision between two runs.
 DEFAULT_DECISION_ALPHA = 0.05
+DEFAULT_GATE_ALPHA = 0.05
+# A level of one half decides by a coin.
+MAX_ALPHA = 0.5
 
 
 class Verdict(ContractEnum):

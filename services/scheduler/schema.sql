@@ -471,9 +471,14 @@ CREATE TABLE schedule_firings (
     fired_at timestamp with time zone NOT NULL,
     run_ids uuid[] NOT NULL,
     problem text DEFAULT ''::text NOT NULL,
+    awaits_gate boolean DEFAULT false NOT NULL,
+    verdict text DEFAULT ''::text NOT NULL,
+    base_run_id uuid,
+    gate_text text DEFAULT ''::text NOT NULL,
     CONSTRAINT schedule_firings_pkey PRIMARY KEY (schedule_id, due_at),
     CONSTRAINT schedule_firings_schedule_id_fkey FOREIGN KEY (schedule_id) REFERENCES schedules(schedule_id) ON DELETE CASCADE
 );
+CREATE INDEX schedule_firings_awaiting ON schedule_firings USING btree (due_at) WHERE awaits_gate;
 
 CREATE TABLE schedules (
     schedule_id uuid NOT NULL,
@@ -492,6 +497,7 @@ CREATE TABLE schedules (
     resumed_at timestamp with time zone,
     problem text DEFAULT ''::text NOT NULL,
     tried_at timestamp with time zone,
+    gate jsonb,
     CONSTRAINT schedules_pkey PRIMARY KEY (schedule_id),
     CONSTRAINT schedules_schedule_number_key UNIQUE (schedule_number)
 );
@@ -813,12 +819,19 @@ CREATE VIEW schedule_rows WITH (security_invoker='true') AS
     last.due_at,
     last.fired_at,
     last.run_ids,
-    last.problem AS firing_problem
+    last.problem AS firing_problem,
+    schedules.gate,
+    last.verdict,
+    last.base_run_id,
+    last.gate_text
    FROM (schedules
      LEFT JOIN LATERAL ( SELECT schedule_firings.due_at,
             schedule_firings.fired_at,
             schedule_firings.run_ids,
-            schedule_firings.problem
+            schedule_firings.problem,
+            schedule_firings.verdict,
+            schedule_firings.base_run_id,
+            schedule_firings.gate_text
            FROM schedule_firings
           WHERE (schedule_firings.schedule_id = schedules.schedule_id)
           ORDER BY schedule_firings.due_at DESC

@@ -125,7 +125,7 @@ class Topics:
             "archive old runs": archive_old.lead(),
             "delete old audit records": self.audit.cleanup.lead(),
             "delete old keys": self.keys.cleanup.lead(),
-            "fire schedules": self.schedules.submit_due.lead(token),
+            **self.schedules.leader_loops(token),
         }
 
     async def _report(self) -> None:

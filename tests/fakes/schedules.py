@@ -17,7 +17,7 @@ from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.schedules.change_schedule import ChangeSchedule, WantedSchedule
 from services.scheduler.schedules.cron_times import CronTimes
 from services.scheduler.schedules.postgres import PostgresLedSchedules, PostgresSchedules
-from services.scheduler.schedules.schedule import Schedule, ScheduleId
+from services.scheduler.schedules.schedule import Schedule, ScheduleGate, ScheduleId
 from services.scheduler.schedules.submit_due import SubmitDue
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler_rules import queue_limits
@@ -39,13 +39,19 @@ class ScheduleHarness:
         self.runs = PostgresRuns(session, limits)
         self.store = PostgresSchedules(session)
         self.led = PostgresLedSchedules(session, self.runs)
-        self.change = ChangeSchedule(self.store, self.scheduler.submitting, self.scheduler.clock)
+        self.change = ChangeSchedule(self.store, self.runs, self.scheduler.submitting, self.scheduler.clock)
         self.due = SubmitDue(
             self.led, self.scheduler.submitting, self.scheduler.controls, self.scheduler.clock
         )
 
     async def add(
-        self, cron: str = MINUTELY, user: str = "ann", order: RunOrder | None = None, name: str = "nightly"
+        self,
+        cron: str = MINUTELY,
+        user: str = "ann",
+        order: RunOrder | None = None,
+        name: str = "nightly",
+        *,
+        gate: ScheduleGate | None = None,
     ) -> Schedule:
         wanted = WantedSchedule(
             schedule_id=ScheduleId(str(uuid4())),
@@ -53,6 +59,7 @@ class ScheduleHarness:
             order=order or toy_order(),
             user=user,
             labels=RunLabels(name),
+            gate=gate,
         )
         return await self.change.add(wanted)
 

@@ -22,6 +22,8 @@ class NoticeEvent(ContractEnum):
     QUEUE_STUCK = "queue_stuck", 4
     SCHEDULE_REFUSED = "schedule_refused", 5
     TEST = "test", 6
+    GATE_FAILED = "gate_failed", 7
+    DROP = "drop", 8
 
 
 class NoticeScope(ContractEnum):

@@ -1,5 +1,6 @@
 """Schedules: orders that are repeated at the times of a cron expression."""
 
+import uuid
 from datetime import datetime
 from typing import Annotated, Any, Self
 
@@ -8,6 +9,12 @@ from pydantic import BaseModel, Field, model_validator
 
 from proctor.v1 import run_pb2
 from proctor.v1 import schedule_service_pb2 as schedule_pb2
+from proctor.values.comparison import (
+    DEFAULT_GATE_ALPHA,
+    DEFAULT_MARGIN_POINTS,
+    MAX_ALPHA,
+    MAX_MARGIN_POINTS,
+)
 from proctor.values.names.user import MAX_USER_CHARACTERS
 from services.gateway.api.dataset_runs.requests import DatasetRunRequest
 from services.gateway.api.runs.repeat import repeating_body
@@ -28,6 +35,32 @@ UserFilter = Annotated[Text, Query(max_length=MAX_USER_CHARACTERS, description="
 router = APIRouter(prefix=SCHEDULES, tags=["schedules"])
 
 
+class ScheduleGate(RequestBody):
+    """Each run is gated over all tasks once it has ended; notices tell of a failed gate and of a drop."""
+
+    base_run_id: uuid.UUID | None = Field(
+        default=None,
+        description="The run it is compared to; null: that of the latest earlier time that has completed",
+    )
+    margin_points: float = Field(
+        default=DEFAULT_MARGIN_POINTS,
+        ge=0,
+        le=MAX_MARGIN_POINTS,
+        description="Accepted drop in points: hundredths of a share",
+    )
+    alpha: float = Field(
+        default=DEFAULT_GATE_ALPHA,
+        gt=0,
+        lt=MAX_ALPHA,
+        description="Chance of a wrong decision in any task",
+    )
+
+    def to_proto(self) -> schedule_pb2.ScheduleGate:
+        return schedule_pb2.ScheduleGate(
+            base_run_id=str(self.base_run_id or ""), margin_points=self.margin_points, alpha=self.alpha
+        )
+
+
 class ScheduleOrder(RequestBody):
     """When and what; `run` or `dataset_run` has the name of the schedule, and its priority is low."""
 
@@ -37,6 +70,7 @@ class ScheduleOrder(RequestBody):
     time_zone: Text = Field(default="UTC", max_length=64, examples=["Europe/Vienna"])
     run: RunRequest | None = Field(default=None, description="What is ordered each time: a suite")
     dataset_run: DatasetRunRequest | None = Field(default=None, description="Or a data set")
+    gate: ScheduleGate | None = Field(default=None, description="Null: its runs are not gated")
 
     @model_validator(mode="after")
     def one_order(self) -> Self:
@@ -54,6 +88,7 @@ class ScheduleOrder(RequestBody):
             labels=ordered.labels(),
             user=user,
             request_id=request_id,
+            gate=self.gate.to_proto() if self.gate else None,
         )
 
 
@@ -62,6 +97,15 @@ class FiringShown(BaseModel):
     fired_at: datetime
     run_ids: list[str] = Field(description="Two of an order until decided; none of one that was refused")
     problem: str | None = Field(description="Why the order was refused")
+    verdict: str | None = Field(description="Of the gate: pass, fail or inconclusive; null until then")
+    base_run_id: str | None = Field(description="The run it was compared to")
+    gate_text: str | None = Field(description="The decision, or why there is none")
+
+
+class ScheduleGateShown(BaseModel):
+    base_run_id: str | None
+    margin_points: float
+    alpha: float
 
 
 class ScheduleShown(BaseModel):
@@ -79,6 +123,7 @@ class ScheduleShown(BaseModel):
     paused_at: datetime | None
     problem: str | None = Field(description="Why the firing that is due waits")
     last_firing: FiringShown | None
+    gate: ScheduleGateShown | None
     run: dict[str, Any] | None = Field(description="What is ordered each time of a suite")
     dataset_run: dict[str, Any] | None = Field(description="What is ordered each time of a data set")
 

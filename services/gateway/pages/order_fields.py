@@ -84,6 +84,8 @@ LABELS: Mapping[str, str] = {
     "judges": "Judges of the answers",
     "cron": "Times",
     "time_zone": "Time zone",
+    "gate_base": "Gate each run against",
+    "gate_margin_points": "Accepted drop in points",
     "reuse_answers": "Reuse stored answers",
     "stream_answers": "Stream answers",
 }

@@ -1,10 +1,13 @@
 """Schedules in Postgres: as users change and read them, and as the leader fires them."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
 
 import asyncpg
 
+from proctor.values.comparison import GateVerdict
 from proctor.values.names.notices import NoticeEvent
 from proctor.values.names.project import is_declared
 from proctor.values.priority import Priority
@@ -20,7 +23,7 @@ from services.scheduler.runs.lifecycle.postgres import PostgresRuns, lock_user
 from services.scheduler.runs.lifecycle.postgres_rows import labels_from_row, order_from_json, order_to_json
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.schedules.errors import ScheduleNotFound, TooManySchedules
-from services.scheduler.schedules.schedule import Firing, Schedule, ScheduleId, SchedulePage
+from services.scheduler.schedules.schedule import Firing, Schedule, ScheduleGate, ScheduleId, SchedulePage
 
 MAX_OF_USER = 100
 # Of each schedule: every minute for most of a day.
@@ -53,6 +56,7 @@ class PostgresSchedules:
                 note=labels.note,
                 created_at=schedule.created_at,
                 next_due_at=schedule.next_due_at,
+                gate=json.dumps(asdict(schedule.gate)) if schedule.gate else None,
             )
             if added is None:
                 return
@@ -82,7 +86,7 @@ class PostgresSchedules:
 
     async def firings(self, schedule_id: ScheduleId) -> Sequence[Firing]:
         rows = await self._session.fetch("list_firings", schedule_id=schedule_id, limit=_SHOWN_FIRINGS)
-        return [_firing_from_row(row) for row in rows]
+        return [_firing_from_row(row, row["problem"]) for row in rows]
 
     async def pause(self, schedule: Schedule, author: Author) -> None:
         values = {"schedule_id": schedule.schedule_id, "paused_at": author.at}
@@ -147,6 +151,7 @@ class PostgresLedSchedules:
                 fired_at=firing.fired_at,
                 run_ids=list(firing.run_ids),
                 problem=firing.problem,
+                awaits_gate=bool(firing.run_ids and schedule.gate),
             )
             if firing.problem:
                 await record_event(transaction, _refused(schedule, firing))
@@ -234,19 +239,25 @@ def _schedule_from_row(row: asyncpg.Record) -> Schedule:
         paused_at=row["paused_at"],
         problem=row["problem"],
         last_firing=_last_firing(row),
+        gate=gate_from_json(row["gate"]),
     )
 
 
+def gate_from_json(stored: str | None) -> ScheduleGate | None:
+    return ScheduleGate(**json.loads(stored)) if stored else None
+
+
 def _last_firing(row: asyncpg.Record) -> Firing | None:
-    if row["due_at"] is None:
-        return None
+    return None if row["due_at"] is None else _firing_from_row(row, row["firing_problem"])
+
+
+def _firing_from_row(row: asyncpg.Record, problem: str) -> Firing:
     return Firing(
         due_at=row["due_at"],
         fired_at=row["fired_at"],
         run_ids=tuple(map(str, row["run_ids"])),
-        problem=row["firing_problem"],
+        problem=problem,
+        verdict=GateVerdict(row["verdict"]) if row["verdict"] else None,
+        base_run_id=str(row["base_run_id"] or ""),
+        gate_text=row["gate_text"],
     )
-
-
-def _firing_from_row(row: asyncpg.Record) -> Firing:
-    return Firing(**{**row, "run_ids": tuple(map(str, row["run_ids"]))})

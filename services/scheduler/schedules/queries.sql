@@ -1,9 +1,9 @@
 -- name: add_schedule: Store a schedule; no row if it is there
 INSERT INTO schedules (
-    schedule_id, username, project_id, cron, time_zone, ordered, name, tags, note, created_at, next_due_at
+    schedule_id, username, project_id, cron, time_zone, ordered, name, tags, note, created_at, next_due_at, gate
 )
 VALUES (
-    :schedule_id, :username, :project_id, :cron, :time_zone, :ordered, :name, :tags, :note, :created_at, :next_due_at
+    :schedule_id, :username, :project_id, :cron, :time_zone, :ordered, :name, :tags, :note, :created_at, :next_due_at, :gate
 )
 ON CONFLICT (schedule_id) DO NOTHING
 RETURNING schedule_id;
@@ -24,7 +24,7 @@ ORDER BY schedule_number DESC
 LIMIT :limit;
 
 -- name: list_firings: Return the firings of a schedule, latest first
-SELECT due_at, fired_at, run_ids, problem
+SELECT due_at, fired_at, run_ids, problem, verdict, base_run_id, gate_text
 FROM schedule_firings
 WHERE schedule_id = :schedule_id
 ORDER BY due_at DESC
@@ -76,8 +76,8 @@ RETURNING schedule_id;
 SELECT due_at FROM schedule_firings WHERE schedule_id = :schedule_id AND due_at = :due_at;
 
 -- name: add_firing: Store a firing
-INSERT INTO schedule_firings (schedule_id, due_at, fired_at, run_ids, problem)
-VALUES (:schedule_id, :due_at, :fired_at, :run_ids, :problem);
+INSERT INTO schedule_firings (schedule_id, due_at, fired_at, run_ids, problem, awaits_gate)
+VALUES (:schedule_id, :due_at, :fired_at, :run_ids, :problem, :awaits_gate);
 
 -- name: delete_old_firings: Delete the firings of a schedule but for the latest
 DELETE FROM schedule_firings
@@ -118,4 +118,32 @@ RETURNING schedule_id;
 UPDATE schedules
 SET problem = :problem, tried_at = :tried_at
 WHERE schedule_id = :schedule_id AND next_due_at = :next_due_before AND paused_at IS NULL
+RETURNING schedule_id;
+
+-- name: list_gated_firings: Return firings that await their gate and whose run is over or deleted, with the run to compare it to
+SELECT
+    f.schedule_id, s.name, s.username, s.project_id, s.ordered ->> 'model' AS model, s.gate, f.due_at, f.run_ids[1] AS run_id,
+    r.state,
+    coalesce(nullif(s.gate ->> 'base_run_id', '')::uuid, (
+        SELECT earlier.run_ids[1]
+        FROM schedule_firings AS earlier
+        INNER JOIN runs AS before ON before.run_id = earlier.run_ids[1]
+        WHERE earlier.schedule_id = f.schedule_id
+            AND earlier.due_at < f.due_at
+            AND before.is_closed
+            AND before.state = 'completed'
+        ORDER BY earlier.due_at DESC
+        LIMIT 1
+    )) AS base_run_id
+FROM schedule_firings AS f
+INNER JOIN schedules AS s ON s.schedule_id = f.schedule_id
+LEFT JOIN runs AS r ON r.run_id = f.run_ids[1]
+WHERE f.awaits_gate AND (r.run_id IS NULL OR r.is_closed)
+ORDER BY f.due_at
+LIMIT 50;
+
+-- name: settle_gate: Record what the gate of a firing has decided; no row if it was recorded before
+UPDATE schedule_firings
+SET awaits_gate = false, verdict = :verdict, base_run_id = :base_run_id, gate_text = :gate_text
+WHERE schedule_id = :schedule_id AND due_at = :due_at AND awaits_gate
 RETURNING schedule_id;

@@ -238,6 +238,14 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "next_due_at": "'2026-01-02'",
     },
     "find_firing": {"schedule_id": RUN, "due_at": "'2026-01-02'"},
+    "list_gated_firings": {},
+    "settle_gate": {
+        "schedule_id": RUN,
+        "due_at": "'2026-01-02'",
+        "verdict": "'pass'",
+        "base_run_id": "NULL",
+        "gate_text": "''",
+    },
     "delete_old_firings": {"schedule_id": RUN, "kept": "1000"},
     "return_shards": {"run_id": RUN, "epoch": "1", "shards": "'{1,2}'", "samples": '\'{"{1}","{2}"}\''},
 }

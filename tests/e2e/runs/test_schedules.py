@@ -1,6 +1,7 @@
 """A schedule by every API: added, fired, paused and deleted, and its run is an ordinary one."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -17,6 +18,7 @@ from tests.harness.stack_harness import MODEL, StackHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+OTHER = "openai/other"
 # Once a year: the test says when.
 CRON = "30 4 1 2 *"
 
@@ -67,6 +69,46 @@ async def test_schedule_is_added_on_the_command_line_and_fires(stack: StackHarne
     page = await page_of(stack, f"/schedules/{schedule_id}")
     assert run_id in page
     assert "nightly" in await page_of(stack, "/schedules")
+
+
+async def test_run_that_is_worse_than_its_base_fails_the_gate_and_is_told(
+    stack: StackHarness, tmp_path: Path
+) -> None:
+    rows = "".join(
+        json.dumps({"prompt": f"{number}. KEY=WHO", "target": f"The answer is {name}."}) + "\n"
+        for number, name in enumerate(["fake"] * 40)
+    )
+    (tmp_path / "gated.jsonl").write_text(rows)
+    # Nobody is there: what was told is in the ledger.
+    added = await proctor(stack, "notices add webhook http://127.0.0.1:9/hook --on gate_failed --on drop")
+    assert added.code == 0, added
+    order = f"--dataset {tmp_path / 'gated.jsonl'} --metric exact_match --project 6"
+    base = await proctor(stack, f"run --model {MODEL} {order} --json")
+    base_id = json.loads(base.out)["run"]["run_id"]
+    line = f"schedule add --cron '{CRON}' --model {OTHER} {order} --name gated --json"
+    made = await proctor(stack, f"{line} --gate {base_id} --gate-margin 2pt")
+    assert made.code == 0, made
+    schedule = json.loads(made.out)["schedule"]
+    await make_due(stack, schedule["schedule_id"])
+
+    found: list[dict[str, Any]] = []
+
+    async def is_gated() -> bool:
+        found[:] = await fired(stack, schedule["schedule_id"], 1)
+        return found[0]["verdict"] is not None
+
+    await eventually(is_gated, "the run is gated", 120)
+    assert (found[0]["verdict"], found[0]["base_run_id"]) == ("fail", base_id), found
+    assert found[0]["gate_text"].startswith("Worse than its base by more than 2 points: "), found
+    [told] = [
+        each
+        for each in json.loads((await proctor(stack, "notices sent --json")).out)["notices"]
+        if "gated" in each["text"]
+    ]
+    assert (told["event"], found[0]["gate_text"] in told["text"]) == ("gate_failed", True), told
+    assert "fail" in (await proctor(stack, f"schedule show {schedule['schedule_id']}")).out
+    page = await page_of(stack, f"/schedules/{schedule['schedule_id']}")
+    assert "Worse than its base" in page
 
 
 async def page_of(stack: StackHarness, path: str) -> str:

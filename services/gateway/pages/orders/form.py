@@ -26,6 +26,7 @@ from services.gateway.pages.text import entered
 # Further models, separated by commas.
 ALSO = "also"
 CRON, TIME_ZONE = "cron", "time_zone"
+GATE_BASE, GATE_MARGIN = "gate_base", "gate_margin_points"
 UNTIL_DECIDED, MARGIN, ALPHA = "until_decided", "margin_points", "alpha"
 # Refusals that whoever fills in the form can mend.
 REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT, ErrorKind.EXHAUSTED})
@@ -41,6 +42,9 @@ _FIELDS = {
     "provider": "model",
     "against_model": ALSO,
     "completion_window_seconds": "completion_window",
+    # Of a schedule.
+    "gate": "gate_base",
+    "base_run_id": "gate_base",
 }
 _FIELD_OF_REASON = {
     "UNKNOWN_MODEL": "model",
@@ -60,6 +64,8 @@ _LINKED = frozenset(
         ALSO,
         CRON,
         TIME_ZONE,
+        GATE_BASE,
+        GATE_MARGIN,
         UNTIL_DECIDED,
         MARGIN,
         ALPHA,
