@@ -18,6 +18,7 @@ from proctor.values.metrics.options import (
 _CHOICE, _LOGPROBS, _TEXT = (MetricInput.CHOICE,), (MetricInput.LOGPROBS,), (MetricInput.TEXT,)
 _SQUAD = (MetricInput.CHOICE_TEXT, MetricInput.TEXT)
 _HARNESS, _RAJPURKAR, _SKLEARN = "lm-evaluation-harness", "Rajpurkar et al. 2016", "scikit-learn"
+_IFEVAL = "Zhou et al. 2023"
 _EMPTY = "it is empty"
 # Metrics that say how far a score of rollouts may be believed.
 UNSUSPECTED, REWARD_UNSUSPECTED = "unsuspected", "reward_unsuspected"
@@ -165,6 +166,42 @@ _OF_TEXTS = (
         aggregation="spearman",
         unparsed=_NO_NUMBER,
         source="scipy",
+    ),
+)
+_OF_INSTRUCTIONS = (
+    Metric(
+        "prompt_level_strict_acc",
+        _TEXT,
+        "It follows all instructions of IFEval that the target names with their parameters.",
+        ScoreKind.JUDGED,
+        unparsed=_EMPTY,
+        source=_IFEVAL,
+    ),
+    Metric(
+        "inst_level_strict_acc",
+        _TEXT,
+        "Of the instructions of all targets those that are followed.",
+        ScoreKind.COUNTS,
+        aggregation="share",
+        unparsed=_EMPTY,
+        source=_IFEVAL,
+    ),
+    Metric(
+        "prompt_level_loose_acc",
+        _TEXT,
+        "As `prompt_level_strict_acc`; each may be followed by it without stars, its first or its last line.",
+        ScoreKind.JUDGED,
+        unparsed=_EMPTY,
+        source=_IFEVAL,
+    ),
+    Metric(
+        "inst_level_loose_acc",
+        _TEXT,
+        "As `inst_level_strict_acc`, by the same versions of an answer.",
+        ScoreKind.COUNTS,
+        aggregation="share",
+        unparsed=_EMPTY,
+        source=_IFEVAL,
     ),
 )
 _OF_ALL_TEXTS = (
@@ -315,6 +352,7 @@ METRICS: Mapping[str, Metric] = {
     for metric in (
         *_OF_CHOICES,
         *_OF_TEXTS,
+        *_OF_INSTRUCTIONS,
         *_OF_ALL_TEXTS,
         *_OF_GIVEN_TEXTS,
         *_EXECUTED,

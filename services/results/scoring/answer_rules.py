@@ -13,6 +13,7 @@ from services.results.scoring.choices.options import options_of
 from services.results.scoring.choices.reading import named_choice
 from services.results.scoring.expressions.stated_expression import boxed_expression, stated_expression
 from services.results.scoring.expressions.written_form import WrittenExpression, written_expression
+from services.results.scoring.instructions.followed import FollowedInstructions
 from services.results.scoring.numbers.stated_number import stated_number
 from services.results.scoring.numbers.written_numbers import WrittenNumber
 from services.results.scoring.score import ScoringImpossible
@@ -217,9 +218,10 @@ class SettledChoice:
 
 
 # `judge` compares an answer with several texts; one match is enough. `check` raises ScoringImpossible for a
-# target with which `judge` would raise it for every answer. A verdict is read, and compared with nothing.
+# target with which `judge` would raise it for every answer. A verdict is read, and compared with nothing;
+# instructions are followed one by one.
 ComparingRule = FoundText | FoundTarget | SameNumber | SameExpression | SettledChoice
-AnswerRule = ComparingRule | StatedVerdict | StatedPreference
+AnswerRule = ComparingRule | StatedVerdict | StatedPreference | FollowedInstructions
 
 
 def read_rule(name: str, options: MetricOptions, slow_time: SlowTime) -> AnswerRule | None:
@@ -268,6 +270,14 @@ def _preference(_: MetricOptions, __: SlowTime) -> AnswerRule:
     return StatedPreference()
 
 
+def _strictly(_: MetricOptions, slow_time: SlowTime) -> AnswerRule:
+    return FollowedInstructions(is_loose=False, slow_time=slow_time)
+
+
+def _loosely(_: MetricOptions, slow_time: SlowTime) -> AnswerRule:
+    return FollowedInstructions(is_loose=True, slow_time=slow_time)
+
+
 RULE_READERS: Mapping[str, Callable[[MetricOptions, SlowTime], AnswerRule]] = {
     "regex": _regex,
     "numeric": _numeric,
@@ -275,4 +285,8 @@ RULE_READERS: Mapping[str, Callable[[MetricOptions, SlowTime], AnswerRule]] = {
     "choice": _choice,
     "verdict": _verdict,
     "preference": _preference,
+    "prompt_level_strict_acc": _strictly,
+    "prompt_level_loose_acc": _loosely,
+    "inst_level_strict_acc": _strictly,
+    "inst_level_loose_acc": _loosely,
 }

@@ -1,4 +1,4 @@
-"""Figures of what answers count together: sacrebleu's BLEU, chrF and TER, and perplexities of given texts.
+"""Figures of what answers count together: BLEU, chrF and TER by sacrebleu, perplexities, shares.
 
 The settings are those of lm-evaluation-harness, which are the defaults of sacrebleu.
 """
@@ -104,9 +104,16 @@ def _bits(total: Counts) -> float:
     return -logprob / length / math.log(2) if length else math.inf
 
 
+def _share(total: Counts) -> float:
+    right, of_all = total
+    return right / of_all if of_all else math.nan
+
+
 # By aggregation, of the sums of log-probabilities and lengths.
 GIVEN_TEXT_FIGURES: Mapping[str, Callable[[Counts], float]] = {
     "perplexity": _perplexity,
     "weighted_perplexity": _perplexity,
     "bits_per_byte": _bits,
 }
+# By aggregation, of the sums of what is right and of all that there is.
+SHARE_FIGURES: Mapping[str, Callable[[Counts], float]] = {"share": _share}

@@ -20,6 +20,8 @@ from services.results.scoring.answer_rules import (
 )
 from services.results.scoring.compiled_scoring import CompiledMetric
 from services.results.scoring.corpus_metrics import CORPUS_METRICS, corpus_metric, counts_of
+from services.results.scoring.instructions.english import load_languages
+from services.results.scoring.instructions.followed import FollowedInstructions
 from services.results.scoring.numbers.written_numbers import named_number
 from services.results.scoring.score import UNREAD, MetricResult, NumberPair, ScoringImpossible, ScoringTarget
 from services.results.scoring.stated_verdict import StatedPreference, StatedVerdict
@@ -101,6 +103,8 @@ def load_libraries(metrics: Sequence[CompiledMetric]) -> None:
         if isinstance(metric.rule, SameExpression):
             # Reads one, for which the parser builds its tables.
             metric.rule.judge(r"\boxed{\frac{x}{2}}", ("0.5x",))
+        if isinstance(metric.rule, FollowedInstructions):
+            load_languages()
 
 
 def _words(text: str) -> int:
@@ -170,6 +174,8 @@ class ReadText:
     def score(self, metric: CompiledMetric) -> MetricResult:
         if isinstance(metric.rule, StatedVerdict | StatedPreference):
             return self._stated(metric.rule)
+        if isinstance(metric.rule, FollowedInstructions):
+            return self._followed(metric.rule, is_counted=metric.is_counted)
         if metric.rule:
             return self._judged(metric.rule)
         if metric.name in _OF_SUSPICIONS:
@@ -216,6 +222,22 @@ class ReadText:
             return MetricResult(None, None, UNREAD)
         prediction = ", ".join(labels)
         return MetricResult(rule.score(labels, self.target.texts), prediction, _vote(prediction))
+
+    def _followed(self, rule: FollowedInstructions, *, is_counted: bool) -> MetricResult:
+        """Whether all instructions are followed; counted are those that are, and all that there are."""
+        followed = self._instructions.get(rule.is_loose)
+        if followed is None:
+            followed = rule.followed(self.prediction or "", self.target.texts)
+            self._instructions[rule.is_loose] = followed
+        if is_counted:
+            counts = [float(sum(followed)), float(len(followed))]
+            return MetricResult(None, self.prediction, _vote(self.prediction), counts)
+        return self._result(float(all(followed)))
+
+    @cached_property
+    def _instructions(self) -> dict[bool, Sequence[bool]]:
+        """Which of them are followed, once found out: of each prompt two metrics are scored."""
+        return {}
 
     def _judged(self, rule: ComparingRule) -> MetricResult:
         answer, targets = self.prediction or "", self.target.texts

@@ -1,4 +1,4 @@
-"""Figures of what all answers count together, such as BLEU and perplexities.
+"""Figures of what all answers count together, such as BLEU, perplexities and shares of instructions.
 
 Their intervals are of a bootstrap over samples or clusters.
 """
@@ -14,6 +14,7 @@ from services.results.scoring.compiled_scoring import CompiledScoring
 from services.results.scoring.corpus_metrics import (
     CORPUS_METRICS,
     GIVEN_TEXT_FIGURES,
+    SHARE_FIGURES,
     Counts,
     corpus_figure,
 )
@@ -32,7 +33,7 @@ FigureOfCounts = Callable[[Counts], float]
 def figure_of_counts(aggregation: str) -> FigureOfCounts:
     if aggregation in CORPUS_METRICS:
         return partial(corpus_figure, aggregation)
-    return GIVEN_TEXT_FIGURES[aggregation]
+    return {**GIVEN_TEXT_FIGURES, **SHARE_FIGURES}[aggregation]
 
 
 def corpus_figures(

@@ -22,7 +22,12 @@ from services.results.scoring.compiled_scoring import (
     read_filters,
     read_metric,
 )
-from services.results.scoring.corpus_metrics import CORPUS_METRICS, GIVEN_TEXT_FIGURES, LENGTHS
+from services.results.scoring.corpus_metrics import (
+    CORPUS_METRICS,
+    GIVEN_TEXT_FIGURES,
+    LENGTHS,
+    SHARE_FIGURES,
+)
 from services.results.scoring.score import ScoringTarget
 from services.results.scoring.score_answer import score_answer
 from services.results.scoring.text_metrics import MATCH_METRICS, OVERLAP_METRICS
@@ -66,7 +71,9 @@ def test_the_catalogue_lets_through_what_results_scores() -> None:
 def test_the_kinds_of_scores_are_those_that_statistics_has_figures_of() -> None:
     assert {name for name in METRICS if kind_of(name) is ScoreKind.LABELS} == set(LABEL_FIGURES)
     assert {name for name in METRICS if kind_of(name).is_correlation} == set(NUMBER_FIGURES)
-    assert {name for name in METRICS if kind_of(name) is ScoreKind.COUNTS} == {*CORPUS_METRICS, *LENGTHS}
+    shares = {name for name, metric in METRICS.items() if metric.aggregation in SHARE_FIGURES}
+    counted = {name for name in METRICS if kind_of(name) is ScoreKind.COUNTS}
+    assert counted == {*CORPUS_METRICS, *LENGTHS, *shares}
     assert {METRICS[name].aggregation for name in LENGTHS} == set(GIVEN_TEXT_FIGURES)
 
 
