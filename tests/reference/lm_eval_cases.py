@@ -8,6 +8,7 @@ from typing import cast
 
 from tests.reference.field_rows import ANSWERS, made_rows
 from tests.reference.golden_reference import folder_of
+from tests.reference.instruction_rows import instruction_answer, instruction_rows
 
 Row = dict[str, object]
 Rows = Callable[[], list[Row]]
@@ -277,6 +278,7 @@ CASES = (
         formulas,
         {"math": "math_verify"},
     ),
+    Case("ifeval", "ifeval", "ifeval/ifeval.yaml", instruction_rows, instruction_rows, 0, instruction_answer),
     Case("aime", "aime24", "aime/aime24.yaml", _AIME, _AIME, 0, formulas, _AS_MATH),
     Case("aime", "aime25", "aime/aime25.yaml", *_made("math-ai/aime25"), 0, formulas, _AS_MATH),
     # Six rows, so that one of the three labels is neither expected nor chosen.

@@ -1,5 +1,7 @@
 """Every task of every suite of the repository: it loads, names its sources, and asks what it should."""
 
+import re
+
 import pytest
 
 from proctor.values.sample import Target
@@ -7,6 +9,7 @@ from proctor.values.scoring import OutputType
 from services.scheduler.suites.rendering.render_task import open_task
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.suite import TaskDefinition
+from tests.fakes.suites.suite_folder import RowsInMemory
 from tests.reference.evaluated_tasks import suites
 from tests.reference.suite_rows import MadeRows
 
@@ -21,7 +24,9 @@ NAMES = {
     "gsm8k",
     "hellaswag",
     "hendrycks_math",
+    "ifeval",
     "lambada",
+    "leaderboard",
     "medical",
     "mgsm",
     "minerva_math",
@@ -103,7 +108,8 @@ def test_each_task_names_its_citation_its_licence_and_its_version() -> None:
 def test_examples_are_shown_only_where_the_reference_shows_them() -> None:
     shots = {(suite, name): task_of(suite, name).fewshot.num_fewshot for suite, name in TASK_NAMES}
     of_mmlu_pro = {task.name: 5 for task in suites().suite("mmlu_pro").tasks}
-    shown = {name: number for (suite, name), number in shots.items() if number and suite != "openllm"}
+    boards = ("openllm", "leaderboard")
+    shown = {name: number for (suite, name), number in shots.items() if number and suite not in boards}
     of_minerva = {task.name: 4 for task in suites().suite("minerva_math").tasks}
     assert shown == {"gsm8k": 5, "mbpp": 3, **of_mmlu_pro, **of_minerva}
 
@@ -132,6 +138,32 @@ def test_the_first_leaderboard_asks_what_the_suites_of_its_tasks_ask() -> None:
             alone.rows.hub_id,
         )
         assert set(task.scoring.metrics) == set(alone.scoring.metrics)
+
+
+def test_the_second_leaderboard_shows_as_many_examples_as_it_did() -> None:
+    shots = {task.name: task.fewshot.num_fewshot for task in suites().suite("leaderboard").tasks}
+    by_part: dict[str, set[int]] = {}
+    for name, number in shots.items():
+        by_part.setdefault(name.split("_")[1], set()).add(number)
+    assert by_part == {"bbh": {3}, "gpqa": {0}, "ifeval": {0}, "math": {4}, "mmlu": {5}, "musr": {0}}
+    assert len(shots) == 39
+
+
+@pytest.mark.parametrize(("suite", "name"), [("gpqa", "gpqa_main"), ("leaderboard", "leaderboard_gpqa_main")])
+def test_options_of_gpqa_are_turned_by_the_length_of_the_question_and_cleaned(suite: str, name: str) -> None:
+    options = ["wrong [1] one", " wrong two ", "wrong [title] three", "right  one"]
+    cleaned = ["wrong one", "wrong two", "wrong. three", "right one"]
+    first = set()
+    for length in range(4, 8):
+        row: dict[str, object] = {"Question": "q" * length, "Correct Answer": options[3]}
+        row |= {f"Incorrect Answer {place + 1}": text for place, text in enumerate(options[:3])}
+        [sample] = open_task(task_of(suite, name), RowsInMemory({"train": [row]})).samples
+        shown = re.findall(r"^\([A-D]\) (.*)$", sample.prompt.as_text, re.MULTILINE)
+        assert sorted(shown) == sorted(cleaned)
+        assert sample.target.choice is not None
+        assert shown[sample.target.choice] == "right one"
+        first.add(shown[0])
+    assert first == set(cleaned)
 
 
 @pytest.mark.parametrize("suffix", ["", "_generative", "_continuation"])

@@ -18,6 +18,8 @@ from tests.reference.golden_reference import (
     folder_of,
     hash_answer,
 )
+from tests.reference.instruction_rows import write_punkt
+from tests.reference.leaderboard_cases import LEADERBOARD_CASES
 from tests.reference.lm_eval_cases import CASES, Case, Row
 from tests.reference.lm_eval_venv import run_in_lm_eval
 
@@ -26,7 +28,8 @@ pytestmark = pytest.mark.thorough
 
 SCRIPT = Path(__file__).parents[2] / "reference" / "lm_eval_scores.py"
 
-each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.task)
+ALL_CASES = (*CASES, *LEADERBOARD_CASES)
+each_case = pytest.mark.parametrize("case", ALL_CASES, ids=lambda case: case.task)
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,9 @@ class CaseRows:
 def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, GoldenTask]:
     folder_of("PROCTOR_DATA_DIR")
     folder = tmp_path_factory.mktemp("rows")
-    jobs = {case.task: job_of(case, folder) for case in CASES}
-    printed = run_in_lm_eval([SCRIPT], input_text=json.dumps(jobs))
+    jobs = {case.task: job_of(case, folder) for case in ALL_CASES}
+    write_punkt(folder / "nltk")
+    printed = run_in_lm_eval([SCRIPT], {"NLTK_DATA": str(folder / "nltk")}, input_text=json.dumps(jobs))
     # Code of some tasks prints too.
     tasks: dict[str, GoldenTask] = json.loads(printed.splitlines()[-1])
     return tasks
@@ -110,10 +114,20 @@ def test_scores_of_each_sample_equal_those_of_the_reference(
         assert outcome.scores
         for metric, value in outcome.scores.items():
             expected = doc[case.names.get(metric, metric)]
-            if isinstance(value, list) and not isinstance(expected, list):
-                # A log-probability and what it is divided by: 1 is not said there.
-                expected = [expected, 1.0]
+            expected = as_counts(expected) if isinstance(value, list) else as_number(expected)
             assert value == pytest.approx(expected, abs=1e-9), (outcome.outcome.sample, metric)
+
+
+def as_counts(value: object) -> object:
+    """What is followed of all instructions; a log-probability by what it is divided: there 1 is not said."""
+    if not isinstance(value, list):
+        return [value, 1.0]
+    return [sum(value), len(value)] if all(isinstance(each, bool) for each in value) else value
+
+
+def as_number(value: object) -> object:
+    """Some are truth values there."""
+    return float(value) if isinstance(value, bool) else value
 
 
 @each_case
