@@ -167,6 +167,7 @@ class Difference(_message.Message):
     DEPENDS_ON_UNPARSED_FIELD_NUMBER: _builtins.int
     NOISE_FLOOR_FIELD_NUMBER: _builtins.int
     LESS_IS_BETTER_FIELD_NUMBER: _builtins.int
+    STDERR_FIELD_NUMBER: _builtins.int
     first: _builtins.int
     """Index of the first run in Comparison.runs."""
     second: _builtins.int
@@ -227,6 +228,8 @@ class Difference(_message.Message):
     """
     less_is_better: _builtins.bool
     """Of the metric less is better: the run with the lower figure is the better one."""
+    stderr: _builtins.float
+    """Standard error of the difference; unset where the pairs have no spread."""
     def __init__(
         self,
         *,
@@ -258,10 +261,11 @@ class Difference(_message.Message):
         depends_on_unparsed: _builtins.bool = ...,
         noise_floor: _builtins.float | None = ...,
         less_is_better: _builtins.bool = ...,
+        stderr: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value", "_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_difference", b"_difference", "_difference_if_parsed", b"_difference_if_parsed", "_first_mean", b"_first_mean", "_noise_floor", b"_noise_floor", "_p_value", b"_p_value", "_second_mean", b"_second_mean", "_smallest_detectable", b"_smallest_detectable", "adjusted_p_value", b"adjusted_p_value", "ci_high", b"ci_high", "ci_low", b"ci_low", "difference", b"difference", "difference_if_parsed", b"difference_if_parsed", "first_mean", b"first_mean", "noise_floor", b"noise_floor", "p_value", b"p_value", "second_mean", b"second_mean", "smallest_detectable", b"smallest_detectable"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value", "_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_difference", b"_difference", "_difference_if_parsed", b"_difference_if_parsed", "_first_mean", b"_first_mean", "_noise_floor", b"_noise_floor", "_p_value", b"_p_value", "_second_mean", b"_second_mean", "_smallest_detectable", b"_smallest_detectable", "_stderr", b"_stderr", "adjusted_p_value", b"adjusted_p_value", "ci_high", b"ci_high", "ci_low", b"ci_low", "difference", b"difference", "difference_if_parsed", b"difference_if_parsed", "first_mean", b"first_mean", "noise_floor", b"noise_floor", "p_value", b"p_value", "second_mean", b"second_mean", "smallest_detectable", b"smallest_detectable", "stderr", b"stderr"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value", "_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_difference", b"_difference", "_difference_if_parsed", b"_difference_if_parsed", "_first_mean", b"_first_mean", "_noise_floor", b"_noise_floor", "_p_value", b"_p_value", "_second_mean", b"_second_mean", "_smallest_detectable", b"_smallest_detectable", "adjusted_p_value", b"adjusted_p_value", "ci_high", b"ci_high", "ci_low", b"ci_low", "clusters", b"clusters", "depends_on_unparsed", b"depends_on_unparsed", "difference", b"difference", "difference_if_parsed", b"difference_if_parsed", "first", b"first", "first_failed", b"first_failed", "first_mean", b"first_mean", "first_unparsed", b"first_unparsed", "less_is_better", b"less_is_better", "metric", b"metric", "noise_floor", b"noise_floor", "only_first_right", b"only_first_right", "only_second_right", b"only_second_right", "p_value", b"p_value", "pairs", b"pairs", "remark", b"remark", "second", b"second", "second_failed", b"second_failed", "second_mean", b"second_mean", "second_unparsed", b"second_unparsed", "smallest_detectable", b"smallest_detectable", "task", b"task", "test", b"test", "verdict", b"verdict", "verdict_if_parsed", b"verdict_if_parsed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value", "_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_difference", b"_difference", "_difference_if_parsed", b"_difference_if_parsed", "_first_mean", b"_first_mean", "_noise_floor", b"_noise_floor", "_p_value", b"_p_value", "_second_mean", b"_second_mean", "_smallest_detectable", b"_smallest_detectable", "_stderr", b"_stderr", "adjusted_p_value", b"adjusted_p_value", "ci_high", b"ci_high", "ci_low", b"ci_low", "clusters", b"clusters", "depends_on_unparsed", b"depends_on_unparsed", "difference", b"difference", "difference_if_parsed", b"difference_if_parsed", "first", b"first", "first_failed", b"first_failed", "first_mean", b"first_mean", "first_unparsed", b"first_unparsed", "less_is_better", b"less_is_better", "metric", b"metric", "noise_floor", b"noise_floor", "only_first_right", b"only_first_right", "only_second_right", b"only_second_right", "p_value", b"p_value", "pairs", b"pairs", "remark", b"remark", "second", b"second", "second_failed", b"second_failed", "second_mean", b"second_mean", "second_unparsed", b"second_unparsed", "smallest_detectable", b"smallest_detectable", "stderr", b"stderr", "task", b"task", "test", b"test", "verdict", b"verdict", "verdict_if_parsed", b"verdict_if_parsed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__adjusted_p_value: _TypeAlias = _typing.Literal["adjusted_p_value"]  # noqa: Y015
     _WhichOneofArgType__adjusted_p_value: _TypeAlias = _typing.Literal["_adjusted_p_value", b"_adjusted_p_value"]  # noqa: Y015
@@ -283,6 +287,8 @@ class Difference(_message.Message):
     _WhichOneofArgType__second_mean: _TypeAlias = _typing.Literal["_second_mean", b"_second_mean"]  # noqa: Y015
     _WhichOneofReturnType__smallest_detectable: _TypeAlias = _typing.Literal["smallest_detectable"]  # noqa: Y015
     _WhichOneofArgType__smallest_detectable: _TypeAlias = _typing.Literal["_smallest_detectable", b"_smallest_detectable"]  # noqa: Y015
+    _WhichOneofReturnType__stderr: _TypeAlias = _typing.Literal["stderr"]  # noqa: Y015
+    _WhichOneofArgType__stderr: _TypeAlias = _typing.Literal["_stderr", b"_stderr"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__adjusted_p_value) -> _WhichOneofReturnType__adjusted_p_value | None: ...
     @_typing.overload
@@ -303,6 +309,8 @@ class Difference(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__second_mean) -> _WhichOneofReturnType__second_mean | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__smallest_detectable) -> _WhichOneofReturnType__smallest_detectable | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__stderr) -> _WhichOneofReturnType__stderr | None: ...
 
 Global___Difference: _TypeAlias = Difference  # noqa: Y015
 

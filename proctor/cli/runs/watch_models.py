@@ -1,9 +1,11 @@
-"""`proctor watch-models`: each model that appears becomes a run of each suite, held against a reference."""
+"""`proctor watch-models`: each model or checkpoint that appears becomes a run of each suite, and is gated."""
 
 import asyncio
+import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Annotated
 
@@ -14,6 +16,9 @@ from proctor.cli.options import PROJECT_METAVAR, PROJECT_VARIABLE, points, read_
 from proctor.cli.render.table import Cell, Column, table
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import JsonValue, state_word
+from proctor.cli.runs.checkpoints import find_checkpoints, model_of
+from proctor.cli.runs.trend import MAX_RUNS, MIN_RUNS, Trend, read_trend
+from proctor.cli.runs.trend_output import print_trend, trend_document
 from proctor.client.errors import ClientError, Refused, Unreachable
 from proctor.exit_codes import ExitCode
 from proctor.v1 import comparison_pb2, comparison_service_pb2, run_pb2
@@ -36,7 +41,8 @@ class WatchOptions:
     patterns: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PATTERN", help='Models, such as "openai/gpt-*"; default: all (see `proctor models`).'
+            metavar="PATTERN",
+            help='Models, such as "openai/gpt-*", or names of checkpoints; default: all.',
         ),
     ] = None
     against: Annotated[
@@ -50,6 +56,19 @@ class WatchOptions:
     project: Annotated[
         int, typer.Option(envvar=PROJECT_VARIABLE, parser=read_project, metavar=PROJECT_METAVAR)
     ] = 0
+    checkpoints: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER|URL",
+            help="Watch checkpoints in a folder or bucket, such as s3://bucket/runs/a, not the lists.",
+        ),
+    ] = ""
+    model_form: Annotated[
+        str,
+        typer.Option(
+            metavar="FORM", help="The model of a checkpoint: its pool and {path} or {name}, as ours/{path}."
+        ),
+    ] = ""
     every: Annotated[
         float, typer.Option(min=0, metavar="MINUTES", help="Look again so often; 0: once, as for cron.")
     ] = 0.0
@@ -82,6 +101,8 @@ class _Watch:
     session: Session
     options: WatchOptions
     found: dict[tuple[str, str], Watched] = field(default_factory=dict)
+    # By suite, over its checkpoints in order.
+    trends: dict[str, Trend] = field(default_factory=dict)
 
     async def look(self) -> Sequence[Watched]:
         """Orders what is new, reads what goes on, compares what has ended; returns what has changed."""
@@ -100,15 +121,46 @@ class _Watch:
                 changed.append(one)
         return changed
 
+    async def read_trends(self) -> Sequence[str]:
+        """Reads the trend of each suite whose completed runs have changed; returns the names of these."""
+        read = []
+        models = [each for each in await self._models() if each != self.options.against]
+        for suite in self.options.suite:
+            of_suite = [self.found[model, suite] for model in models if (model, suite) in self.found]
+            run_ids = [each.run.run_id for each in of_suite if each.run and each.is_complete][-MAX_RUNS:]
+            known = self.trends.get(suite)
+            if len(run_ids) < MIN_RUNS or (known and known.run_ids == run_ids):
+                continue
+            try:
+                self.trends[suite] = await read_trend(self.session.client, run_ids)
+                read.append(suite)
+            except Unreachable:
+                raise
+            except ClientError as error:
+                say(self.session.terminal.progress, f"No trend of {suite}: {error.message}", style="yellow")
+        return read
+
+    @property
+    def models_of_runs(self) -> Mapping[str, str]:
+        return {one.run.run_id: one.model for one in self.found.values() if one.run}
+
     async def _models(self) -> Sequence[str]:
-        """The reference first; models that are gone from the lists stay watched."""
-        listed = await self.session.client.runs.ListModels(scheduler_pb2.ListModelsRequest())
+        """The reference first, then in the order in which they appeared; those that are gone stay watched."""
+        known = [model for model, _ in self.found]
+        models = dict.fromkeys([self.options.against, *known, *await self._appeared()])
+        return [model for model in models if model]
+
+    async def _appeared(self) -> Sequence[str]:
+        """Checkpoints by their steps, models by name."""
         patterns = self.options.patterns or ["*"]
+        if self.options.checkpoints:
+            now = datetime.fromtimestamp(time.time(), UTC)
+            found = await asyncio.to_thread(find_checkpoints, self.options.checkpoints, now)
+            chosen = [one for one in found if any(fnmatchcase(one.name, pattern) for pattern in patterns)]
+            return [model_of(one, self.options.model_form) for one in chosen]
+        listed = await self.session.client.runs.ListModels(scheduler_pb2.ListModelsRequest())
         names = {each.model for each in listed.models}
-        matched = {name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)}
-        matched |= {model for model, _ in self.found}
-        reference = self.options.against
-        return [*([reference] if reference else []), *sorted(matched - {reference})]
+        return sorted(name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns))
 
     async def _go_on(self, one: Watched) -> None:
         if one.run and one.run.state in _FINAL:
@@ -182,18 +234,34 @@ async def watch_models(session: Session, options: WatchOptions) -> ExitCode:
     """
     if not options.name.strip():
         raise Refused("Name the watch: --name. Its runs have the same name.")
-    points("--margin", options.margin)
+    _check(options)
     watch = _Watch(session, options)
     while True:
         _show(session, await watch.look())
+        if options.checkpoints:
+            for suite in await watch.read_trends():
+                print_trend(session.terminal.progress, suite, watch.trends[suite], watch.models_of_runs)
         if not options.every:
             break
         await asyncio.sleep(60 * options.every)
     if session.terminal.is_json:
         watched: list[JsonValue] = [_document(one) for one in watch.found.values()]
-        session.terminal.emit({"watched": watched})
+        trends: list[JsonValue] = [
+            trend_document(suite, trend, watch.models_of_runs) for suite, trend in watch.trends.items()
+        ]
+        session.terminal.emit({"watched": watched, "trends": trends})
     verdicts = {one.verdict for one in watch.found.values()}
     return ExitCode.FAILED if comparison_pb2.GATE_VERDICT_FAIL in verdicts else ExitCode.OK
+
+
+def _check(options: WatchOptions) -> None:
+    """Raises Refused."""
+    points("--margin", options.margin)
+    if options.model_form and not options.checkpoints:
+        raise Refused("--model-form is for --checkpoints only: add that, or leave it out.")
+    if options.checkpoints and not any(part in options.model_form for part in ("{path}", "{name}")):
+        example = "such as --model-form ours/{path}"
+        raise Refused(f"Say by which model a pool serves a checkpoint, with {{path}} or {{name}}: {example}.")
 
 
 def _show(session: Session, changed: Sequence[Watched]) -> None:

@@ -25,7 +25,7 @@ from services.results.statistics.paired.difference_estimate import LEVEL, POWER,
 SERVICE_NAME = comparison_service_pb2.DESCRIPTOR.services_by_name["ComparisonService"].full_name
 
 # Of these only the service itself makes use.
-_UNSENT = {"stderr", "degrees_of_freedom", "units", "noise"}
+_UNSENT = {"degrees_of_freedom", "units", "noise"}
 _OF_ESTIMATE = {each.name for each in fields(DifferenceEstimate)} - _UNSENT
 _OF_TALLY = {each.name for each in fields(PairTally)}
 _COMPUTED = {"difference_if_parsed", "depends_on_unparsed", "noise_floor"}

@@ -1,7 +1,13 @@
 """Each model of a list becomes a run, once however often a watch looks, and is held to a reference."""
 
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
 import pytest
 
+from proctor.cli.runs.trend import read_trend
 from proctor.v1 import run_pb2
 from tests.e2e.harness.entry_points import proctor
 from tests.e2e.harness.run_ends import ended
@@ -40,3 +46,43 @@ async def test_what_cannot_be_ordered_is_said_and_tried_again(stack: StackHarnes
         assert (end.code, one["run_id"], one["verdict"]) == (0, None, None)
         assert one["problem"].startswith("Invalid benchmark suite")
     assert (await proctor(stack, "watch-models --suite x --name ' '")).code == 2
+
+
+async def test_each_complete_checkpoint_of_a_folder_is_run_and_has_its_place_in_a_trend(
+    stack: StackHarness, tmp_path: Path
+) -> None:
+    # The fake server knows two models.
+    line = (
+        f"watch-models --checkpoints {tmp_path} --model-form openai/{{name}} --suite {SUITE} --limit 5 "
+        f"--against {MODEL} --json"
+    )
+    for name in ("other", "fake"):
+        write(tmp_path / name, "config.json", "model.safetensors", age=timedelta(minutes=2))
+    # It is written still.
+    write(tmp_path / "step-1200", "config.json", "model.safetensors", age=timedelta())
+    runs: list[str] = []
+    for watch in ("training", "again"):
+        watched = (await proctor(stack, f"{line} --name {watch}")).document["watched"]
+        assert [one["model"] for one in watched] == [MODEL, OTHER]
+        for one in watched:
+            runs.append(one["run_id"])
+            run = await ended(stack, one["run_id"])
+            assert run.state == run_pb2.RUN_STATE_COMPLETED, run.error
+    gated = (await proctor(stack, f"{line} --name training")).document
+    assert gated["watched"][1]["verdict"] in ("pass", "fail", "inconclusive"), gated
+    # Two checkpoints are no series; runs of them are.
+    assert gated["trends"] == []
+    trend = await read_trend(stack.client, runs)
+    assert (list(trend.run_ids), trend.scores) == (runs, [1.0] * 4)
+    # All answers are alike.
+    assert trend.change
+    assert (trend.change.difference, trend.change.is_shown) == (0.0, False)
+    assert (await proctor(stack, f"watch-models --checkpoints {tmp_path} --suite x --name y")).code == 2
+
+
+def write(folder: Path, *names: str, age: timedelta) -> None:
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text("x")
+        at = time.time() - age.total_seconds()
+        os.utime(folder / name, (at, at))

@@ -1,0 +1,69 @@
+"""Which folders are complete checkpoints, in which order, and by which models they are served."""
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from proctor.cli.runs.checkpoints import QUIET, Checkpoint, find_checkpoints, model_of
+from proctor.client.errors import Refused
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def write(folder: Path, *names: str, age: timedelta = QUIET, content: str = "x") -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).write_text(content)
+        at = (NOW - age).timestamp()
+        os.utime(folder / name, (at, at))
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The same files by both ways: the store of files of obstore stands for a bucket."""
+    return str(tmp_path) if request.param == "folder" else tmp_path.as_uri()
+
+
+def found(place: str) -> list[str]:
+    return [one.name for one in find_checkpoints(place, NOW)]
+
+
+def test_complete_ones_are_found_by_their_steps(tmp_path: Path, place: str) -> None:
+    for step in (1000, 900, 20000):
+        write(tmp_path / f"step-{step}", "config.json", "model.safetensors", "optimizer.bin")
+    assert found(place) == ["step-900", "step-1000", "step-20000"]
+    first = find_checkpoints(place, NOW)[0]
+    assert first.path == f"{place}/step-900"
+
+
+def test_what_misses_a_part_or_is_still_written_waits(tmp_path: Path, place: str) -> None:
+    shards = [f"model-0000{number}-of-00003.safetensors" for number in (1, 2, 3)]
+    index = "model.safetensors.index.json"
+    write(tmp_path / "no-config", "model.safetensors")
+    write(tmp_path / "no-weights", "config.json", "optimizer.bin", "training_args.bin")
+    write(tmp_path / "half", "config.json", index, *shards[:2])
+    write(tmp_path / "index", "config.json", index)
+    write(tmp_path / "whole", "config.json", index, *shards)
+    write(tmp_path / "pytorch", "config.json", "pytorch_model.bin")
+    write(tmp_path / "empty", "config.json")
+    write(tmp_path / "empty", "model.safetensors", content="")
+    write(tmp_path / "written", "config.json")
+    write(tmp_path / "written", "model.safetensors", age=QUIET - timedelta(seconds=1))
+    write(tmp_path / "nested" / "deeper", "config.json", "model.safetensors")
+    (tmp_path / "notes.txt").write_text("not a folder")
+    assert found(place) == ["pytorch", "whole"]
+
+
+def test_model_of_a_checkpoint_has_its_path_or_name() -> None:
+    one = Checkpoint("step-7", "/data/run/step-7")
+    assert model_of(one, "ours/{path}") == "ours//data/run/step-7"
+    assert model_of(one, "ours/run-{name}") == "ours/run-step-7"
+
+
+def test_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="is no folder"):
+        find_checkpoints(str(tmp_path / "absent"), NOW)
+    with pytest.raises(Refused, match="cannot be read"):
+        find_checkpoints("nowhere://bucket/x", NOW)
