@@ -26,6 +26,7 @@ from services.gateway.http.paths import (
     DATASETS_PAGE,
     FILES,
     IMPORTS,
+    ORDER_PAGE,
     PUBLIC_FORMS,
     ROLLOUT_TASKS,
     ROLLOUTS,
@@ -45,6 +46,8 @@ from services.gateway.settings import GatewaySettings
 
 # A key or the name of a theme, and an address.
 _PUBLIC_FORM_BYTES = 16 * 1024
+# All that is entered comes back in several links of the page.
+_ORDER_FORM_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +180,7 @@ def _body_limit(settings: GatewaySettings) -> BodyLimit:
         FILES: settings.max_batch_file_body_bytes,
         IMPORTS: settings.max_dataset_body_bytes,
         **dict.fromkeys(PUBLIC_FORMS, _PUBLIC_FORM_BYTES),
+        ORDER_PAGE: _ORDER_FORM_BYTES,
     }
     return BodyLimit(
         max_bytes=settings.max_body_bytes,

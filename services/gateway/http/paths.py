@@ -26,6 +26,7 @@ MAPPINGS = f"{DATASETS}/mappings"
 # Pages whose forms upload.
 DATASETS_PAGE = "/datasets"
 SUITE_PAGES = ("/suites", "/suites/check")
+ORDER_PAGE = "/runs/new"
 # Forms that need no key: they change cookies.
 PUBLIC_FORMS = ("/sign-in", "/sign-out", "/theme")
 DATASET_RUNS = f"{ADMIN}/benchmarks"
@@ -34,6 +35,9 @@ OPENAI = "/v1"
 FILES = f"{OPENAI}/files"
 BATCHES = f"{OPENAI}/batches"
 OPENAI_MODELS = f"{OPENAI}/models"
+
+# Of the query of an address.
+MAX_QUERY_BYTES = 8 * 1024
 
 # They change nothing.
 READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})

@@ -109,11 +109,16 @@ class _Form:
 
 
 def _boundary(content_type: str) -> bytes:
-    _, options = parse_options_header(content_type)
-    boundary = options.get(b"boundary", b"")
+    boundary = boundary_of(content_type)
     if not 0 < len(boundary) <= _MAX_BOUNDARY_BYTES:
         raise MalformedForm(problem=f"its Content-Type names no boundary of 1 to {_MAX_BOUNDARY_BYTES} bytes")
     return boundary
+
+
+def boundary_of(content_type: str) -> bytes:
+    """What each part of a form begins with; b"" where the header does not say it."""
+    _, options = parse_options_header(content_type)
+    return options.get(b"boundary", b"")
 
 
 async def body_chunks(request: Request) -> AsyncGenerator[bytes]:

@@ -4,6 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from starlette.responses import Response
+
+from services.gateway.http.paths import MAX_QUERY_BYTES
+
 # Parameters for a place in a list; a list with other filters begins at its start.
 _PLACES = ("after", "row", "from")
 
@@ -13,6 +17,13 @@ def address(path: str, parameters: Mapping[str, str] | Iterable[tuple[str, str]]
     pairs = parameters.items() if isinstance(parameters, Mapping) else parameters
     query = urlencode([(name, value) for name, value in pairs if value])
     return f"{path}?{query}" if query else path
+
+
+def keep_address(response: Response, form: str) -> None:
+    """Shows the address of a form with all that is entered, unless no gateway would take it."""
+    if len(form) <= MAX_QUERY_BYTES:
+        # Replaced and not pushed: "back" would else step through every field that was changed.
+        response.headers["HX-Replace-Url"] = form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,14 @@ number, and pydantic writes an error for each value.
 """
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from services.gateway.http.error_handlers import plain_problem, problem_response
-from services.gateway.http.uploads import FORM, media_type_of
+from services.gateway.http.json_values import JsonValues
+from services.gateway.http.paths import MAX_QUERY_BYTES
+from services.gateway.http.uploads import FORM, boundary_of, media_type_of
 
-MAX_QUERY_BYTES = 8 * 1024
 MAX_PARAMETERS = 100
 MAX_HEADERS = 100
 MAX_COOKIES = 100
@@ -53,32 +55,26 @@ class PartCount:
     """Counts the parts of a body while it comes."""
 
     def __init__(self, scope: Scope) -> None:
-        kind = media_type_of(Headers(scope=scope).get("content-type", ""))
-        self._is_json = kind == "application/json" or kind.endswith("+json")
-        self._mark = {_URL_FORM: b"&", FORM: b"form-data"}.get(kind, b"")
+        content_type = Headers(scope=scope).get("content-type", "")
+        kind = media_type_of(content_type)
+        self._json = JsonValues() if kind == "application/json" or kind.endswith("+json") else None
+        self._mark = {_URL_FORM: b"&", FORM: boundary_of(content_type)}.get(kind, b"")
         self._found = 0
-        self._is_in_text = self._is_escaped = False
+        # A mark may come in two chunks.
+        self._end = b""
 
-    def problem(self, chunk: bytes) -> str:
-        """Why no more is read, with this chunk; "" where it is not so."""
-        if self._is_json:
-            self._count_json(chunk)
-            if self._found > MAX_JSON_VALUES:
-                return f"The body has more than {MAX_JSON_VALUES} values; send fewer."
+    def check(self, chunk: bytes) -> None:
+        """Raises HTTPException once no more is to be read, with this chunk."""
+        if self._json:
+            try:
+                self._json.add(chunk)
+            except ValueError as error:
+                raise HTTPException(400, f"The body cannot be read: {error}.") from error
+            if self._json.found > MAX_JSON_VALUES:
+                raise HTTPException(413, f"The body has more than {MAX_JSON_VALUES} values; send fewer.")
         elif self._mark:
-            self._found += chunk.count(self._mark)
+            known = self._end + chunk
+            self._found += known.count(self._mark)
+            self._end = known[-len(self._mark) + 1 :] if len(self._mark) > 1 else b""
             if self._found > MAX_FORM_FIELDS:
-                return f"The form has more than {MAX_FORM_FIELDS} fields; send fewer."
-        return ""
-
-    def _count_json(self, chunk: bytes) -> None:
-        """Separators and brackets outside of texts: as many as there are values, or more."""
-        if self._is_escaped:
-            chunk = chunk[1:]
-        whole = chunk.replace(rb"\\", b"")
-        self._is_escaped = whole.endswith(b"\\")
-        for i, part in enumerate(whole.replace(rb"\"", b"").split(b'"')):
-            if i:
-                self._is_in_text = not self._is_in_text
-            if not self._is_in_text:
-                self._found += part.count(b",") + part.count(b"[") + part.count(b"{")
+                raise HTTPException(413, f"The form has more than {MAX_FORM_FIELDS} fields; send fewer.")

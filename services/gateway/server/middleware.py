@@ -105,8 +105,8 @@ class LimitedBodies:
             received += len(content)
             if received > max_bytes:
                 raise too_large
-            if parts and (problem := parts.problem(content)):
-                raise HTTPException(413, problem)
+            if parts:
+                parts.check(content)
             return message
 
         return limited

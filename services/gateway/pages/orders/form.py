@@ -1,6 +1,5 @@
 """The input of the form of an order, converted to an order or to faults at their fields."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from services.gateway.api.dataset_runs.requests import MetricWithOptions
 from services.gateway.api.runs.requests import JudgeNamed, RunRequest
 from services.gateway.http.errors import Faults, FormFaults
 from services.gateway.http.form_sentences import form_sentence
+from services.gateway.http.json_values import read_json
 from services.gateway.http.project_names import key_project
 from services.gateway.pages.addresses import address
 from services.gateway.pages.order_fields import NAMES, NO_METRIC
@@ -205,7 +205,7 @@ class OrderForm:
         if not text.startswith("{"):
             return sample_pb2.MetricUse(name=text)
         try:
-            options = json.loads(text)
+            options = read_json(text)
             return MetricWithOptions(name=options.pop("metric"), options=options).to_proto()
         except (ValueError, KeyError) as error:
             faults["metric"] = f"This is not a metric with options: {error}."
@@ -217,15 +217,17 @@ class OrderForm:
             model, separator, prompt = text.rpartition(":")
             return run_pb2.NamedJudge(model=model if separator else text, prompt=prompt if separator else "")
         try:
-            return JudgeNamed.model_validate_json(text).to_proto()
+            return JudgeNamed.model_validate(read_json(text)).to_proto()
         except ValidationError as error:
             faults["judges"] = f"This is no judge: {form_sentence(error.errors()[0])}"
-            return run_pb2.NamedJudge()
+        except ValueError as error:
+            faults["judges"] = f"This is not JSON: {error}."
+        return run_pb2.NamedJudge()
 
     def _params(self, faults: dict[str, str]) -> dict[str, Any]:
         params: dict[str, Any] = {name: entered(self.get(name)) for name in NAMES if self.get(name)}
         try:
-            custom = json.loads(self.get("custom") or "{}")
+            custom = read_json(self.get("custom") or "{}")
         except ValueError as error:
             faults["custom"] = f"This is not JSON: {error}."
             return params

@@ -15,16 +15,17 @@ from services.common.requests.request_fields import MAX_PAGE_SIZE
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import Results, ResultsCalls, Scheduler, SchedulerCalls
 from services.gateway.http.errors import FormFaults
+from services.gateway.http.paths import ORDER_PAGE
 from services.gateway.http.presentation import optional, present
 from services.gateway.pages import text
-from services.gateway.pages.addresses import address
+from services.gateway.pages.addresses import address, keep_address
 from services.gateway.pages.orders.form import CRON, REFUSALS, OrderForm, faults_of_refusal
 from services.gateway.pages.orders.schedule import add_by_form
 from services.gateway.pages.orders.several import submit_form
 from services.gateway.pages.orders.view import EarlierRun, Estimate, OfferedOptions, earlier_run, order_view
 from services.gateway.pages.page import Notice, PageOf
 
-router = APIRouter(prefix="/runs/new", include_in_schema=False)
+router = APIRouter(prefix=ORDER_PAGE, include_in_schema=False)
 
 
 @router.get("")
@@ -41,8 +42,7 @@ async def show_form(
     response = page.show("orders/new", view, part="orders/new_part")
     # The estimate is renewed after each change, as a part of the whole page.
     if page.is_part or page.target == "estimate":
-        # Replaced and not pushed: "back" would else step through every field that was changed.
-        response.headers["HX-Replace-Url"] = form.link()
+        keep_address(response, form.link())
     return response
 
 
@@ -77,7 +77,7 @@ async def submit(
     view = order_view(form, listed, faults, request_id, estimate)
     refused = page.show("orders/new", view, part="orders/new_part", status=422)
     # The address of the page that was sent may be older than what is entered.
-    refused.headers["HX-Replace-Url"] = form.link()
+    keep_address(refused, form.link())
     return refused
 
 

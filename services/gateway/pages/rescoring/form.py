@@ -1,6 +1,5 @@
 """How stored answers are scored again, as it was entered: a request, or faults at their fields."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -10,6 +9,7 @@ from proctor.values.metrics.names import ready_metrics
 from proctor.values.scoring import OutputType
 from services.common.errors import DomainError
 from services.gateway.http.errors import FormFaults
+from services.gateway.http.json_values import read_json
 from services.gateway.http.presentation import json_text
 from services.gateway.pages.addresses import address
 
@@ -99,8 +99,8 @@ class RescoreForm:
         if self.rule != OWN:
             return _RULES.get(self.rule, RULES[0]).filters
         try:
-            given = json.loads(self.filters or "null")
-        except (ValueError, RecursionError) as error:
+            given = read_json(self.filters or "null")
+        except ValueError as error:
             faults["filters"] = f"This is not JSON: {error}."
             return None
         if not isinstance(given, list):
@@ -131,8 +131,8 @@ def faults_of_refusal(error: DomainError) -> Mapping[str, str]:
 
 def _object(given: str, faults: dict[str, str]) -> Mapping[str, object]:
     try:
-        read = json.loads(given or "{}")
-    except (ValueError, RecursionError) as error:
+        read = read_json(given or "{}")
+    except ValueError as error:
         faults["options"] = f"This is not JSON: {error}."
         return {}
     if not isinstance(read, dict):

@@ -11,6 +11,7 @@ from services.common.errors import DomainError, ErrorKind
 from services.gateway.backends.calls import BackendCalls, Backends
 from services.gateway.http.errors import FormFaults
 from services.gateway.http.parameters import JobId
+from services.gateway.pages.addresses import keep_address
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.rescoring.form import RescoreForm, faults_of_refusal
 from services.gateway.pages.rescoring.view import chosen_task, rescore_view
@@ -73,7 +74,7 @@ async def rescore(  # noqa: PLR0917  # the fields of the form
     view = rescore_view(run_row(run), summary, form, faults, response)
     shown = page.show(_PAGE, view, part=_PART, status=status)
     if page.is_part:
-        shown.headers["HX-Replace-Url"] = form.link(view.path)
+        keep_address(shown, form.link(view.path))
     return shown
 
 

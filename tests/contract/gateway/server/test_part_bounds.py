@@ -106,6 +106,69 @@ async def test_many_parts_of_a_body_are_refused_by_every_route_that_reads_one(
     assert largest < 16_384
 
 
+async def test_json_in_other_letters_hides_no_values(harness: GatewayHarness) -> None:
+    """A parser reads UTF-16 as well, where half of a letter looks like the end of a text."""
+    content = ('{"task": "\u2230", "metrics": [' + "{}," * 25_000 + "{}]}").encode("utf-16-le")
+    answered = {}
+    async with aiohttp.ClientSession() as session:
+        for method, path in routes():
+            if method in ("GET", "HEAD"):
+                continue
+            headers = {"Content-Type": JSON_TYPE, "Origin": harness.http}
+            async with session.request(
+                method, harness.http + path, data=content, headers=headers, allow_redirects=False
+            ) as response:
+                answered[path] = (response.status, await response.text())
+    refusing = {path for path, (status, text) in answered.items() if status == 400 and "UTF-8" in text}
+    assert refusing >= BODIES
+
+
+async def test_a_form_with_parts_of_any_kind_has_few(harness: GatewayHarness) -> None:
+    """Parts are told by their boundary: a parser looks at no more of them."""
+    for disposition in ("form-data", "Form-Data", "x"):
+        part = f'--B\r\nContent-Disposition: {disposition}; name="a"\r\n\r\n1\r\n'
+        content = (part * MANY + "--B--\r\n").encode()
+        headers = {"Content-Type": "multipart/form-data; boundary=B", "Origin": harness.http}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{harness.http}/queue/limits", data=content, headers=headers) as response,
+        ):
+            assert response.status == 413, await response.text()
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("custom", '{"a": [VALUES]}'),
+        ("metric", '{"metric": "f1", "a": [VALUES]}'),
+        ("judges", '{"model": "openai/fake", "params": [VALUES]}'),
+    ],
+)
+@pytest.mark.parametrize("values", ["{}," * 2_000 + "{}", "[" * 5_000], ids=["many", "deep"])
+async def test_json_in_a_form_has_few_values_that_are_not_deep(
+    harness: GatewayHarness, field: str, text: str, values: str
+) -> None:
+    form = {"model": "openai/fake", "benchmark": "dataset:ds_1", field: text.replace("VALUES", values)}
+    headers = {"Origin": harness.http, "Accept": "text/html"}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{harness.http}/runs/new", data=form, headers=headers) as response,
+    ):
+        shown = await response.text()
+    assert (response.status, response.headers.get("HX-Replace-Url")) == (422, None)
+    assert "within too many lists" in shown or "more than 1000 values" in shown
+
+
+async def test_the_form_of_an_order_is_small(harness: GatewayHarness) -> None:
+    """All that is entered comes back in several links."""
+    form = {"model": "openai/fake", "benchmark": "suite:starter", "custom": "x" * 70_000}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{harness.http}/runs/new", data=form, headers={"Origin": harness.http}) as response,
+    ):
+        assert response.status == 413
+
+
 async def test_a_fault_of_each_value_is_not_written_for_each(harness: GatewayHarness) -> None:
     body = {"task": "rows", "metrics": [{"metric": ""}] * 100}
     path = "/api/v1/benchmarking/rescore/00000000-0000-4000-8000-000000000000"
