@@ -94,6 +94,9 @@ class GatewaySettings(ServiceSettings):
     """JSON object from group to role: viewer, runner, maintainer or operator. The highest counts."""
     oidc_default_role: Role | None = None
     """Role of users in none of these groups. Empty: they are refused."""
+    oidc_session_minutes: int = Field(default=60, ge=2, le=720)
+    """How long a role that the provider takes away may still hold in a browser. It is asked again at half of
+    that time, without the user unless it wants a password."""
     allowed_hosts: frozenset[str] = frozenset()
     """JSON list of names that clients call the gateway by, beside localhost and addresses. `*`: any name."""
     allowed_origins: frozenset[str] = frozenset()

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import grpc
 
@@ -137,8 +138,9 @@ def _identity(settings: GatewaySettings, ring: KeyRing) -> Identity:
     pepper = Pepper(caller_key=usable_caller_key(settings.caller_key), purpose=b"sessions")
     of_settings = SettingsKeys(api_keys=settings.api_keys, operators=settings.operators, pepper=pepper)
     has_provider = bool(settings.oidc_issuer)
+    by_provider = timedelta(minutes=settings.oidc_session_minutes) if has_provider else None
     sessions = Sessions(
-        keys=of_settings, ring=ring, pepper=pepper, clock=SystemClock(), has_provider=has_provider
+        keys=of_settings, ring=ring, pepper=pepper, clock=SystemClock(), by_provider=by_provider
     )
     return Identity(settings=of_settings, ring=ring, sessions=sessions, has_provider=has_provider)
 

@@ -1,5 +1,7 @@
 """The cookie that holds the session of a browser."""
 
+from zlib import crc32
+
 from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
@@ -11,6 +13,7 @@ from services.gateway.auth.sessions import LIFETIME
 SECURE_COOKIE = "__Host-proctor_session"
 PLAIN_COOKIE = "proctor_session"
 _BEGUN_COOKIE, _BEGUN_PATH, _BEGUN_SECONDS = "proctor_sign_in", "/sign-in/", 600
+_MAX_BEGUN = 8
 
 
 def session_of(request: HTTPConnection) -> str:
@@ -40,15 +43,15 @@ def keep_session(
     )
 
 
-def begun_of(request: HTTPConnection) -> str:
-    """The text of a sign-in at the provider that this browser has begun; "" for none."""
-    return request.cookies.get(_BEGUN_COOKIE, "")
+def begun_of(request: HTTPConnection, state: str) -> str:
+    """The text of the sign-in at the provider that this browser has begun with the state; "" for none."""
+    return request.cookies.get(_begun_cookie(state), "")
 
 
-def keep_begun(response: Response, text: str, *, by_tls: bool) -> None:
+def keep_begun(response: Response, text: str, state: str, *, by_tls: bool) -> None:
     """Until the browser is back from the provider: by a link from there, so it is not strict."""
     response.set_cookie(
-        _BEGUN_COOKIE,
+        _begun_cookie(state),
         text,
         max_age=_BEGUN_SECONDS,
         httponly=True,
@@ -58,8 +61,13 @@ def keep_begun(response: Response, text: str, *, by_tls: bool) -> None:
     )
 
 
-def forget_begun(response: Response) -> None:
-    response.delete_cookie(_BEGUN_COOKIE, path=_BEGUN_PATH, httponly=True, samesite="lax")
+def forget_begun(response: Response, state: str) -> None:
+    response.delete_cookie(_begun_cookie(state), path=_BEGUN_PATH, httponly=True, samesite="lax")
+
+
+def _begun_cookie(state: str) -> str:
+    """Tabs that sign in at the same time keep one each; foreign pages cannot fill the browser with them."""
+    return f"{_BEGUN_COOKIE}_{crc32(state.encode(errors='replace')) % _MAX_BEGUN}"
 
 
 def forget_session(response: Response) -> None:

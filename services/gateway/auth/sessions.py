@@ -46,11 +46,8 @@ class Session:
     role: str = ""
 
     @property
-    def ends(self) -> int:
-        # The provider may have taken a role away: it is asked again after hours, not days.
-        longest = LIFETIME if self.role else LONGEST
-        last = self.began + int(longest.total_seconds())
-        return min(self.renewed + int(LIFETIME.total_seconds()), last)
+    def is_by_provider(self) -> bool:
+        return bool(self.role)
 
 
 class Sessions:
@@ -63,9 +60,10 @@ class Sessions:
         pepper: Pepper,
         clock: Clock,
         *,
-        has_provider: bool = False,
+        by_provider: timedelta | None = None,
     ) -> None:
-        self._has_provider = has_provider
+        """`by_provider`: how long a session lasts of a user whom a provider signs in; None without one."""
+        self._by_provider = by_provider
         self._keys = keys
         self._ring = ring
         self._pepper = pepper
@@ -89,14 +87,14 @@ class Sessions:
     def read(self, text: str) -> Session:
         """Raises `KeyUnknown` for what no gateway has written, and `SessionOver`."""
         session = self._verified(text[:MAX_CHARACTERS])
-        if self._now() >= session.ends or self._ring.is_ended(session.session_id):
+        if self._now() >= self._ends(session) or self._ring.is_ended(session.session_id):
             raise SessionOver
         return session
 
     def caller_of(self, text: str) -> Caller:
         """The holder of the key that the session began with. Raises what `read` does, and `KeysOutdated`."""
         session = self.read(text)
-        if session.role:
+        if session.is_by_provider:
             caller = self._signed_in(session)
         elif session.is_stored:
             caller = self._ring.holder(session.key)
@@ -104,19 +102,42 @@ class Sessions:
             caller = self._keys.holder_by_code(session.user, session.key)
         if caller is None:
             raise SessionOver
-        return replace(caller, session_id=session.session_id, ends=session.ends)
+        return replace(caller, session_id=session.session_id, ends=self._ends(session))
 
     def _signed_in(self, session: Session) -> Caller | None:
-        if not self._has_provider:
+        if self._by_provider is None:
             return None
         return Caller(session.user, Role(session.role), is_verified=True)
 
     def renewed(self, text: str) -> str:
         """The text of the session as it goes on; "" while that is no other one."""
         session, now = self.read(text), self._now()
-        if now - session.renewed < _RENEWED_AFTER.total_seconds():
+        if session.is_by_provider or now - session.renewed < _RENEWED_AFTER.total_seconds():
             return ""
         return self._signed(replace(session, renewed=now))
+
+    def is_due(self, text: str) -> bool:
+        """Whether the provider is to be asked again: it may have taken a role away, and tells nobody.
+
+        From the half of a session on, so that one who goes on is not interrupted by its end.
+        """
+        try:
+            session = self._verified(text[:MAX_CHARACTERS])
+        except KeyUnknown:
+            return False
+        if not session.is_by_provider or self._by_provider is None:
+            return False
+        if self._ring.is_ended(session.session_id):
+            return False
+        return self._now() - session.began >= self._by_provider.total_seconds() / 2
+
+    def _ends(self, session: Session) -> int:
+        """Seconds since 1970."""
+        if session.is_by_provider:
+            lasts = self._by_provider or timedelta()
+            return session.began + int(lasts.total_seconds())
+        last = session.began + int(LONGEST.total_seconds())
+        return min(session.renewed + int(LIFETIME.total_seconds()), last)
 
     def left_of(self, session: Session) -> timedelta:
         """The longest time that the session could still last."""

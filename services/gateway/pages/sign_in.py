@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from proctor.v1.access_service_pb2 import EndSessionRequest
 from proctor.values.names.user import Caller, Role
@@ -61,9 +61,14 @@ async def begin(
     provider = _provider(request)
     if provider is None:
         return page.go("/sign-in")
-    begun = await provider.begin(next if is_own_path(next) and len(next) <= _MAX_NEXT else "/")
-    response = page.go(begun.address)
-    keep_begun(response, begun.kept, by_tls=provider.by_tls)
+    return await to_provider(provider, next)
+
+
+async def to_provider(provider: OidcSignIn, follows: str) -> Response:
+    """Raises `ProviderAway`."""
+    begun = await provider.begin(follows if is_own_path(follows) and len(follows) <= _MAX_NEXT else "/")
+    response = RedirectResponse(begun.address, 303)
+    keep_begun(response, begun.kept, begun.state, by_tls=provider.by_tls)
     return response
 
 
@@ -78,15 +83,15 @@ async def finish(
     try:
         if error or not code:
             raise ProviderRefused
-        caller, follows = await provider.finish(begun_of(request), state, code)
+        caller, follows = await provider.finish(begun_of(request, state), state, code)
     except DomainError as failed:
         view = SignInView(failed.message, "/", has_provider=True)
         refused = page.show("sign_in", view, status=problem_of(failed, request.url.path).status)
-        forget_begun(refused)
+        forget_begun(refused, state)
         return refused
     caller = replace(caller, address=_address(request))
     response = page.go(follows, Notice(f"You are signed in as {caller.name}."))
-    forget_begun(response)
+    forget_begun(response, state)
     text = admission.identity.sessions.begin_by_provider(caller)
     keep_session(response, request, text, by_tls=provider.by_tls)
     begun = replace(SIGN_IN, object_id=admission.identity.sessions.read(text).session_id)

@@ -63,6 +63,7 @@ from services.gateway.server.middleware import (
     PrivateAnswers,
     RequestLog,
 )
+from services.gateway.server.renewed_sign_in import RenewedSignIn
 from services.gateway.server.trusted_sources import TrustedNames, TrustedSources
 
 _ROUTERS = (
@@ -168,6 +169,8 @@ def routed_app(parts: HttpParts) -> FastAPI:
     app.add_middleware(LimitedBodies, limit=parts.body_limit)
     admissions = {"http": parts.admission, "websocket": parts.sockets, "public": parts.public_forms}
     app.add_middleware(AdmittedRequests, admissions=admissions, limit=parts.body_limit)
+    if parts.admission.provider:
+        app.add_middleware(RenewedSignIn, admission=parts.admission)
     app.add_middleware(TrustedSources, trusted=parts.trusted)
     app.add_middleware(BoundedRequests)
     app.add_middleware(PrivateAnswers)

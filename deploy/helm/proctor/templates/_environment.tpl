@@ -109,6 +109,7 @@
 - {name: PROCTOR_GATEWAY_OIDC_ROLES, value: {{ toJson .roles | quote }}}
 - {name: PROCTOR_GATEWAY_OIDC_USER_CLAIM, value: {{ .userClaim | quote }}}
 - {name: PROCTOR_GATEWAY_OIDC_GROUPS_CLAIM, value: {{ .groupsClaim | quote }}}
+- {name: PROCTOR_GATEWAY_OIDC_SESSION_MINUTES, value: {{ .sessionMinutes | quote }}}
 {{- with .defaultRole }}
 - {name: PROCTOR_GATEWAY_OIDC_DEFAULT_ROLE, value: {{ . | quote }}}
 {{- end }}

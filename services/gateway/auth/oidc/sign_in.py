@@ -38,6 +38,7 @@ class BegunSignIn:
 
     address: str
     kept: str
+    state: str
 
 
 class OidcSignIn:
@@ -93,7 +94,7 @@ class OidcSignIn:
         joint = "&" if "?" in address else "?"
         ends = int(self._clock.now().timestamp()) + _SIGN_IN_SECONDS
         kept = self._signed([state, nonce, verifier, next_address, ends])
-        return BegunSignIn(f"{address}{joint}{urlencode(asked)}", kept)
+        return BegunSignIn(f"{address}{joint}{urlencode(asked)}", kept, state)
 
     async def finish(self, kept: str, state: str, code: str) -> tuple[Caller, str]:
         """The caller and the address that follows.

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -16,6 +17,7 @@ from proctor.client.errors import ClientError, NotAllowed
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import storage_service_pb2 as storage_pb2
+from services.common.clock import SystemClock
 from services.gateway.pages.asset_files import Assets
 from services.gateway.settings import GatewaySettings
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
@@ -216,6 +218,11 @@ async def test_an_address_is_a_name_only_where_it_is_verified(provider: OidcProv
         assert (me["user"], me["role"]) == (address, "viewer")
 
 
+def pass_minutes(minutes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = SystemClock.now
+    monkeypatch.setattr(SystemClock, "now", lambda clock: before(clock) + timedelta(minutes=minutes))
+
+
 class Browser:
     """Follows what a browser does, and keeps cookies."""
 
@@ -223,9 +230,11 @@ class Browser:
         self.harness = harness
         self.session = session
 
-    async def get(self, address: str) -> aiohttp.ClientResponse:
+    async def get(self, address: str, **headers: str) -> aiohttp.ClientResponse:
         url = address if address.startswith("http") else self.harness.http + address
-        answer = await self.session.get(url, allow_redirects=False, headers={"Accept": "text/html"})
+        answer = await self.session.get(
+            url, allow_redirects=False, headers={"Accept": "text/html", **headers}
+        )
         await answer.read()
         return answer
 
@@ -295,10 +304,57 @@ async def test_what_another_browser_began_signs_nobody_in(browser: Browser, gate
 
 @pytest.mark.parametrize("kept", ["a.é", "é.é", "é", ".", "a.b"])
 async def test_what_no_gateway_has_written_begins_nothing(gateway: GatewayHarness, kept: str) -> None:
-    headers = {"Cookie": f"proctor_sign_in={kept}"}
+    headers = {"Cookie": "; ".join(f"proctor_sign_in_{slot}={kept}" for slot in range(8))}
     address = f"{gateway.http}/sign-in/callback?code=c&state=s"
     async with aiohttp.ClientSession() as session, session.get(address, headers=headers) as answer:
         assert answer.status == 401
+
+
+async def test_a_role_that_the_provider_takes_away_ends_with_the_half_of_a_session(
+    browser: Browser, provider: OidcProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody tells the gateway: it sends browsers there again, which asks the user nothing."""
+    page = "/queue?x=1"
+    await browser.get(await browser.callback())
+    assert (await browser.get(page)).status == 200
+    pass_minutes(31, monkeypatch)
+    part = {"HX-Request": "true"}
+    for headers in (part, {"Accept": "application/json"}):
+        assert (await browser.get(page, **headers)).status == 200
+    # Two tabs go there at the same time, and both come back. One of eight such pairs has one cookie.
+    provider.user = {**provider.user, "exp": int(time.time()) + 7200}
+    gone = [await browser.get(address) for address in (page, "/settings")]
+    while gone[0].cookies.keys() == gone[1].cookies.keys():
+        gone[1] = await browser.get("/settings")
+    for each, address in zip(gone, (page, "/settings"), strict=True):
+        assert (each.status, each.headers["Location"].startswith(provider.issuer)) == (303, True)
+        back = urlsplit((await browser.get(each.headers["Location"])).headers["Location"])
+        done = await browser.get(f"{back.path}?{back.query}")
+        assert (done.status, done.headers["Location"]) == (303, address)
+    assert (await browser.get(page)).status == 200
+    # The next time the user is in no group any more.
+    pass_minutes(31, monkeypatch)
+    provider.user = {**provider.user, "groups": []}
+    gone = [await browser.get(page)]
+    back = urlsplit((await browser.get(gone[0].headers["Location"])).headers["Location"])
+    refused = await browser.get(f"{back.path}?{back.query}")
+    assert (refused.status, "ann is in no group" in await refused.text()) == (403, True)
+    # It holds to its end where the browser is kept from asking, and no longer.
+    assert (await browser.get(page, **part)).status == 200
+    pass_minutes(31, monkeypatch)
+    assert (await browser.get(page, **part)).status == 401
+
+
+async def test_a_session_goes_on_to_its_end_while_the_provider_is_away(
+    browser: Browser, provider: OidcProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await browser.get(await browser.callback())
+    pass_minutes(45, monkeypatch)
+    monkeypatch.setattr("services.gateway.auth.oidc.provider._KNOWN_SECONDS", -1.0)
+    provider.is_away = True
+    assert (await browser.get("/queue")).status == 200
+    pass_minutes(16, monkeypatch)
+    assert (await browser.get("/queue")).status == 401
 
 
 async def test_a_browser_is_sent_to_no_other_site(browser: Browser) -> None:
