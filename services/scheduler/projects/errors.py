@@ -4,7 +4,7 @@ from services.common.errors import DomainError, ErrorKind
 
 
 class ProjectNameTaken(DomainError, kind=ErrorKind.CONFLICT, reason="PROJECT_NAME_TAKEN"):
-    """Another project has the name {name}; choose another one."""
+    """Another project has the name {name}, or one that looks the same; choose another one."""
 
 
 class ProjectFull(DomainError, kind=ErrorKind.EXHAUSTED, reason="PROJECT_FULL"):

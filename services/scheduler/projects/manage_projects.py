@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from uuid import UUID, uuid5
 
 from proctor.values.generation import Problem
-from proctor.values.names.project import MAX_PROJECT_CHARACTERS
 from proctor.values.names.user import Caller, Role
 from services.common.checked_fields import invalid_field, nul_problem, refuse
 from services.common.clock import Clock
@@ -15,6 +14,7 @@ from services.common.requests.request_fields import hidden_problem, user_problem
 from services.scheduler.audit.audit_record import Author
 from services.scheduler.projects.ports import ProjectStore
 from services.scheduler.projects.project import LIMITS, ROLES, Member, Project, ProjectChanges
+from services.scheduler.projects.project_name import name_problem
 
 MAX_NOTE_CHARACTERS = 200
 MAX_OPEN_RUNS = 100_000
@@ -28,7 +28,7 @@ class ManageProjects:
 
     async def create(self, name: str, note: str, caller: Caller, request_id: str) -> Project:
         """Raises `InvalidParameter`, and what `ProjectStore.add` raises."""
-        refuse(_name_problem(name) or _note_problem(note))
+        refuse(name_problem(name) or _note_problem(note))
         request = uuid5(UUID(request_id), caller.name)
         return await self.projects.add(name, note, self._author(caller), request)
 
@@ -37,7 +37,7 @@ class ManageProjects:
         `OperatorsOnly` for a limit or for sharing.
         """
         if changes.name is not None:
-            refuse(_name_problem(changes.name))
+            refuse(name_problem(changes.name))
         if changes.note is not None:
             refuse(_note_problem(changes.note))
         refuse(next(_limit_problems(changes), None))
@@ -95,13 +95,3 @@ def _limit_problems(changes: ProjectChanges) -> Iterator[Problem]:
     for name in changes.reset:
         if name not in LIMITS:
             yield Problem("reset", f"reset names {name!a:.80}, but must name {', '.join(LIMITS)}.")
-
-
-def _name_problem(name: str) -> Problem | None:
-    if 0 < len(name) <= MAX_PROJECT_CHARACTERS and name.isprintable() and name == name.strip():
-        # One of digits would read as the number of another project, also behind a minus.
-        if name.removeprefix("-").isdigit():
-            return Problem("name", "name has digits only, but a number names a project already.")
-        return hidden_problem("name", name)
-    shape = f"1 to {MAX_PROJECT_CHARACTERS} printable characters without blanks around them"
-    return Problem("name", f"name is {name[:MAX_PROJECT_CHARACTERS]!a}, but must be {shape}.")

@@ -12,6 +12,7 @@ from services.scheduler.audit.audit_record import Action, Author, Change, Object
 from services.scheduler.audit.postgres import record_change
 from services.scheduler.projects.errors import ProjectNameTaken, TooManyProjects
 from services.scheduler.projects.project import LIMITS, Member, Project, ProjectChanges, ProjectPage
+from services.scheduler.projects.project_name import look_of
 
 MAX_PROJECTS = 10_000
 # Every replica of the gateway holds them: some 5 MB.
@@ -45,6 +46,7 @@ class PostgresProjects:
             )
             if row is None:
                 raise ProjectNameTaken(name=name)
+            await _refuse_twin(transaction, row["project_id"], name)
             if await transaction.fetchval("count_projects") > MAX_PROJECTS:
                 raise TooManyProjects(limit=MAX_PROJECTS, things="projects")
             project = await _read(transaction, row["project_id"])
@@ -62,6 +64,8 @@ class PostgresProjects:
             )
             if found is None:
                 raise ProjectNotFound
+            if changes.name is not None:
+                await _refuse_twin(transaction, project_id, changes.name)
             if changes.is_shared is not None:
                 role = Role.VIEWER if changes.is_shared else None
                 await _set_member(transaction, project_id, OTHER_USERS, role, author)
@@ -113,6 +117,14 @@ async def _read(transaction: PostgresTransaction, project_id: int) -> Project:
     row = await transaction.fetchrow("find_project", project_id=project_id, name="")
     assert row
     return Project(**row)
+
+
+async def _refuse_twin(transaction: PostgresTransaction, project_id: int, name: str) -> None:
+    """Versions are taken one after the other, so no twin is added meanwhile. Raises `ProjectNameTaken`."""
+    look = look_of(name)
+    others = await transaction.fetch("list_project_names", project_id=project_id)
+    if any(look_of(row["name"]) == look for row in others):
+        raise ProjectNameTaken(name=name)
 
 
 async def _set_member(

@@ -49,6 +49,9 @@ WHERE project_id = :project_id;
 -- name: count_projects: Count all projects
 SELECT count(*) FROM projects;
 
+-- name: list_project_names: Return the names of all projects but one
+SELECT name FROM projects WHERE project_id <> :project_id;
+
 -- name: find_project: Return a project by its number, or by its name
 SELECT
     project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, archive_after_days, is_shared
