@@ -1,12 +1,13 @@
 """Fields of many requests: users, owners, request ids and page sizes."""
 
 import unicodedata
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from proctor.values.generation import Problem
 from proctor.values.names.user import MAX_USER_CHARACTERS, OTHER_USERS, Caller, is_user_name
 from services.common.checked_fields import checked_number
 from services.common.errors import BelongsToAnother, InvalidParameter, ProjectNotFound
+from services.common.sql.row_scope import current_scope
 
 DEFAULT_PAGE_SIZE = 20
 MAX_PAGE_SIZE = 500
@@ -30,9 +31,19 @@ def check_stores(caller: Caller, project_id: int) -> None:
         raise ProjectNotFound
 
 
+def check_sees(caller: Caller, project_id: int) -> None:
+    """Raises `ProjectNotFound` unless the caller may see what is in the project."""
+    if caller.role_in(project_id) is None:
+        raise ProjectNotFound
+
+
 def checked_request_id(text: str) -> str:
+    """Keys that are bound to a project have request ids of their own: nothing shows what others have made."""
+    if not text:
+        return ""
     try:
-        return str(UUID(text)) if text else ""
+        given, scope = UUID(text), current_scope()
+        return str(uuid5(given, scope.readable) if scope.is_of_bound_key else given)
     except ValueError as error:
         sentence = f'request_id is "{text}", but must be a UUID. Leave it out where calls are not repeated.'
         raise InvalidParameter(field="request_id", sentence=sentence) from error

@@ -24,6 +24,10 @@ class RowScope:
     readable: str = EVERYTHING
     writable: str = EVERYTHING
 
+    @property
+    def is_of_bound_key(self) -> bool:
+        return self.readable.startswith(WITHOUT_OPEN)
+
     def reading_all(self) -> "RowScope":
         return self if self.readable == EVERYTHING else replace(self, readable=EVERYTHING)
 

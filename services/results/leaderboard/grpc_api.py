@@ -16,10 +16,9 @@ from proctor.wire.convert import Codec
 from proctor.wire.enums import member_of, number_of
 from proctor.wire.well_known import time_to_proto
 from services.common.checked_fields import checked_choice, checked_id, checked_ids, checked_text
-from services.common.errors import ProjectNotFound
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
-from services.common.requests.request_fields import MAX_PAGE_SIZE
+from services.common.requests.request_fields import MAX_PAGE_SIZE, check_sees
 from services.results.leaderboard.closed_run import ClosedRun
 from services.results.leaderboard.leaderboard import AskedConditions, Leaderboard, LeaderboardEntry, Trend
 from services.results.leaderboard.list_history import HistoryPage, HistoryQuery, ListHistory
@@ -112,8 +111,7 @@ def _project(
     caller = caller_of(context.invocation_metadata())
     is_named = request.HasField("project_id")
     project_id = request.project_id if is_named else caller.key_project
-    if caller.role_in(project_id) is None:
-        raise ProjectNotFound
+    check_sees(caller, project_id)
     return project_id if is_named or caller.key_project else None
 
 

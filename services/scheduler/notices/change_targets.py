@@ -11,8 +11,8 @@ from proctor.values.names.notices import NoticeChannel, NoticeEvent, NoticeScope
 from proctor.values.names.user import Caller
 from services.common.checked_fields import invalid_field, refuse
 from services.common.clock import Clock
-from services.common.errors import OperatorsOnly, ProjectNotFound
-from services.common.requests.request_fields import project_problem
+from services.common.errors import OperatorsOnly
+from services.common.requests.request_fields import check_sees, project_problem
 from services.scheduler.audit.audit_record import Author
 from services.scheduler.notices.notice import Notice, NoticeTarget
 from services.scheduler.notices.ports import NoticeTargets
@@ -94,8 +94,7 @@ class ChangeTargets:
             )
         if wanted.scope is not NoticeScope.PROJECT:
             return 0
-        if caller.role_in(wanted.project_id) is None:
-            raise ProjectNotFound
+        check_sees(caller, wanted.project_id)
         return wanted.project_id
 
     def _address_problem(self, channel: NoticeChannel, address: str) -> Problem | None:

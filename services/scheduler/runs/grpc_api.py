@@ -20,7 +20,12 @@ from services.common.checked_fields import checked_ids, checked_texts, invalid_f
 from services.common.errors import RunNotFound
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
-from services.common.requests.request_fields import MAX_PAGE_SIZE, checked_page_size, checked_request_id
+from services.common.requests.request_fields import (
+    MAX_PAGE_SIZE,
+    check_sees,
+    checked_page_size,
+    checked_request_id,
+)
 from services.scheduler.runs.archives import archive_runs
 from services.scheduler.runs.lifecycle import change_state, label_run, submit_run
 from services.scheduler.runs.lifecycle.run import Run
@@ -101,6 +106,7 @@ class GrpcApi(scheduler_grpc.SchedulerServiceServicer):
     async def EstimateRun(
         self, request: scheduler_pb2.EstimateRunRequest, context: RpcContext
     ) -> scheduler_pb2.EstimateRunResponse:
+        check_sees(caller_of(context.invocation_metadata()), request.order.project_id)
         user = request.user or LOCAL_USER
         submission = Submission(RunId(str(uuid4())), order_from_proto(request.order), user)
         run = await self.submit.prepare(submission)

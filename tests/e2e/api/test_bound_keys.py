@@ -57,14 +57,52 @@ async def test_a_bound_key_stores_in_its_project_alone(bound: Site) -> None:
             await bound.call("within", "POST", f"/admin/datasets/upload?project_id={project}", data=rows()),
         ):
             assert (answer.status, answer.body["reason"]) == (404, "PROJECT_NOT_FOUND"), answer.body
+        order = {"project_id": project, **ORDER}
+        estimate = await bound.call("within", "POST", f"{API}/estimate", json=order)
+        assert (estimate.status, estimate.body["reason"]) == (404, "PROJECT_NOT_FOUND"), estimate.body
     made = await bound.call("within", "POST", f"{API}/run", json={"project_id": NAME, **ORDER})
     assert made.status == 200, made.body
+    estimate = await bound.call("within", "POST", f"{API}/estimate", json={"project_id": NAME, **ORDER})
+    assert estimate.status == 200, estimate.body
     # Notices of own runs are of those in other projects too.
     hook = {"channel": "webhook", "address": "https://example.org", "events": ["run_failed"]}
     told = await bound.call("within", "POST", "/api/v1/notices/targets", json={**hook, "scope": "own"})
     assert (told.status, told.body["detail"][:12]) == (422, "scope is own"), told.body
     # What is of the same user and in no project is not its to change.
     assert (await bound.call("within", "POST", f"{API}/cancel/{bound.ids['open_job']}")).status == 404
+
+
+async def test_a_request_id_of_a_bound_key_is_none_of_other_projects(bound: Site) -> None:
+    """The user made the first with another key: neither a refusal nor a repetition shows it."""
+    again = {"headers": {"Idempotency-Key": "nightly"}}
+    in_no_project = await bound.call("ann", "POST", f"{API}/run", json={"project_id": 7, **ORDER}, **again)
+    order = {"project_id": NAME, **ORDER}
+    made = [await bound.call("within", "POST", f"{API}/run", json=order, **again) for _ in range(2)]
+    assert [each.status for each in (in_no_project, *made)] == [200, 200, 200], made[0].body
+    assert made[0].body["job_id"] == made[1].body["job_id"] != in_no_project.body["job_id"]
+    taken = await bound.call("within", "POST", f"{API}/run", json={**order, "limit": 2}, **again)
+    assert (taken.status, taken.body["reason"]) == (409, "REQUEST_ID_TAKEN"), taken.body
+    assert in_no_project.body["job_id"] not in str(taken.body)
+    uploads = "/admin/datasets/upload?name=rows.jsonl&project_id="
+    stored = [
+        await bound.call(user, "POST", f"{uploads}{project}", data=rows(), **again)
+        for user, project in (("ann", 7), ("within", bound.project_id))
+    ]
+    assert [each.status for each in stored] == [200, 200], stored[1].body
+    assert stored[0].body["dataset_id"] != stored[1].body["dataset_id"]
+
+
+async def test_a_project_has_no_name_that_looks_like_another(bound: Site) -> None:
+    for twin in (NAME.upper(), NAME.replace("e", "е"), f"{NAME[:6]}  {NAME[7:]}", "ｓecret plans"):
+        refused = await bound.call("olga", "POST", PROJECTS, json={"name": twin})
+        assert (refused.status, refused.body["reason"]) == (409, "PROJECT_NAME_TAKEN"), refused.body
+    made = await bound.call("olga", "POST", PROJECTS, json={"name": "other plans"})
+    path = f"{PROJECTS}/{made.body['project_id']}"
+    renamed = await bound.call("olga", "PATCH", path, json={"name": NAME.title()})
+    assert (renamed.status, renamed.body["reason"]) == (409, "PROJECT_NAME_TAKEN"), renamed.body
+    # Its own name in another look is no other project's.
+    renamed = await bound.call("olga", "PATCH", path, json={"name": "Other Plans"})
+    assert renamed.status == 200, renamed.body
 
 
 async def test_a_key_is_bound_where_its_user_has_a_role(bound: Site) -> None:
