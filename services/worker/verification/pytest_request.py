@@ -1,19 +1,25 @@
 """The request to run pytest: the collected files and the tests that judge them. Suspicions in both."""
 
 import io
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from proctor.values.rollout import DEFAULT_TESTS_FOLDER, RanTests
 from services.common.sandboxes.sandbox import TarLimits
 from services.common.sandboxes.tar_files import ReadFile, read_files
 from services.worker.verification.agent_files import steers
-from services.worker.verification.suspicious_code import RUNNERS, names_reward, suspicions_of_code
+from services.worker.verification.suspicions.compiled_code import suspicions_of_compiled
+from services.worker.verification.suspicions.python_code import RUNNERS, names_reward, suspicions_of_code
 
 _SHADOWING = RUNNERS | {"unittest"}
 # Code of whole libraries takes a tree each; an agent's own is far shorter.
 _MAX_PARSED_BYTES = 4 * 1024 * 1024
 _MAX_TEXT_BYTES = 256 * 1024
+_OF_TESTS = re.compile(
+    r"python[\d.]*|py\.?test|pip[\d.]*|uvx?|(?:ba|da)?sh|env|cat|echo|test|node|npm|npx|java|go"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,28 @@ def suspicions_in(tar: bytes, folder: str, workspace: bytes = b"") -> tuple[str,
     return tuple(sorted(found))
 
 
+def programs_in(tar: bytes, folder: str, path: str, workspace: bytes = b"") -> tuple[str, ...]:
+    """Suspicions of programs that stand before the machine's own, by the variable PATH of the task.
+
+    A virtual environment has links to Python in their place, and those of the task itself are not meant.
+    """
+    root = PurePosixPath(folder)
+    searched = {str(PurePosixPath(each).relative_to(root)) for each in path.split(":") if _is_in(each, root)}
+    if not searched:
+        return ()
+    own = {(file.name, file.content) for file in _read(workspace, folder)}
+    return tuple(
+        f"{file.name} stands in the place of a program that runs the tests"
+        for file in _read(tar, folder)
+        if str(PurePosixPath(file.name).parent) in searched and (file.name, file.content) not in own
+        if _OF_TESTS.fullmatch(PurePosixPath(file.name).name)
+    )
+
+
+def _is_in(path: str, root: PurePosixPath) -> bool:
+    return PurePosixPath(path).is_relative_to(root)
+
+
 def _read(tar: bytes, folder: str) -> Iterator[ReadFile]:
     return read_files(io.BytesIO(tar), folder, TarLimits()) if tar else iter(())
 
@@ -82,6 +110,7 @@ def _suspicions(file: ReadFile, *, is_parsed: bool) -> Iterator[str]:
         yield "brings a plugin of pytest"
     if _SHADOWING & {*folders, name.removesuffix(".py")}:
         yield "has the name of a runner of tests"
+    yield from suspicions_of_compiled(file.name, file.content)
     if name.endswith(".py"):
         yield from suspicions_of_code(file.name, file.content, is_parsed=is_parsed)
     elif len(file.content) <= _MAX_TEXT_BYTES and (what := names_reward(file.content)):

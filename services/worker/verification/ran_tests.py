@@ -40,7 +40,10 @@ def together(parts: Iterable[RanTests]) -> RanTests:
 
 def other_tests(ran: RanTests, solved: RanTests) -> Iterator[str]:
     """How the tests that ran differ from those of the solution, where these are known: suspicions."""
-    if not solved.count or not ran.count:
+    if not solved.count:
+        return
+    if not ran.count:
+        yield f"no result of a test was printed, but {_tests(solved.count)} ran on the task's solution"
         return
     if not (ran.names and solved.names):
         if ran.count != solved.count:

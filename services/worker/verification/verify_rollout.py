@@ -26,10 +26,11 @@ from services.worker.verification.bundles import LeftFiles, inflated, inflated_s
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.image_packages import ImagePackages
 from services.worker.verification.not_started import not_started
-from services.worker.verification.pytest_request import PytestRequest, suspicions_in
+from services.worker.verification.pytest_request import PytestRequest, programs_in, suspicions_in
 from services.worker.verification.pytest_results import read_results
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER, SITE
 from services.worker.verification.ran_tests import other_tests, ran_tests, together
+from services.worker.verification.suspicions.compiled_code import is_cached
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
 
 _LOGS = "/logs/verifier"
@@ -51,8 +52,11 @@ _WITH_RUNNER = (
     'tar -x -f - -C "$1" -o && mkdir -p -- "$2") '
     '&& shift 2 && exec "$@" </dev/null'
 )
-# Folders that were made for a sandbox cannot be removed themselves.
-_EMPTIED = f'PATH={DEFAULT_PATH}; for place in "$@"; do find "$place" -mindepth 1 -delete || exit 1; done'
+# Folders that were made for a sandbox cannot be removed themselves. Python would execute what is cached.
+_EMPTIED = (
+    f'PATH={DEFAULT_PATH}; find "$1" -path "*/__pycache__/*.pyc" -delete || exit 1; shift; '
+    'for place in "$@"; do find "$place" -mindepth 1 -delete || exit 1; done'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,9 @@ class VerifyRollout:
         """Nothing of the agent's is in the folders of the tests and of their runner."""
         suspicions = await asyncio.to_thread(_suspicions, task, left)
         places = tests_places(task)
-        emptied = await sandbox.run(Command(("/bin/sh", "-c", _EMPTIED, "sh", *places), cwd="/"))
+        emptied = await sandbox.run(
+            Command(("/bin/sh", "-c", _EMPTIED, "sh", task.workdir, *places), cwd="/")
+        )
         if not emptied.is_success:
             return VerifierResult(0.0, "the folders of the tests cannot be emptied", suspicions=suspicions)
         wheels = await asyncio.to_thread(self.wheels, task.tests) if task.tests else b""
@@ -131,7 +137,8 @@ class VerifyRollout:
         try:
             try:
                 if left.others:
-                    await sandbox.put("/", left.others)
+                    without = partial(made_ready, left.others, "/", is_left_out=is_cached)
+                    await sandbox.put("/", await asyncio.to_thread(without))
                 await sandbox.put(task.workdir, await asyncio.to_thread(_ready, task, left.files))
             except FilesRefused as refused:
                 return VerifierResult(0.0, str(refused), suspicions=suspicions)
@@ -268,7 +275,9 @@ def _begun(task: RolloutTask) -> LeftFiles:
 def _suspicions(task: RolloutTask, left: LeftFiles) -> tuple[str, ...]:
     begun = _begun(task)
     inside = suspicions_in(left.files, task.workdir, begun.files)
-    return (*inside, *(f"/{each}" for each in suspicions_in(left.others, "/", begun.others)))
+    outside = suspicions_in(left.others, "/", begun.others)
+    programs = programs_in(left.files, task.workdir, task.environment.get("PATH", ""), begun.files)
+    return (*inside, *programs, *(f"/{each}" for each in outside))
 
 
 def _own_files(task: RolloutTask, left: LeftFiles) -> LeftFiles:
@@ -282,7 +291,7 @@ def _ready(task: RolloutTask, files: bytes) -> bytes:
     workdir = PurePosixPath(task.workdir)
     needed = [PurePosixPath(task.cwd), *([PurePosixPath(task.tests_folder)] if task.tests else [])]
     inner = [str(each.relative_to(workdir)) for each in needed if each.is_relative_to(workdir)]
-    return made_ready(files, task.workdir, folders=inner)
+    return made_ready(files, task.workdir, is_left_out=is_cached, folders=inner)
 
 
 def _spec(task: RolloutTask, packages: ImagePackages, wheels_bytes: int) -> SandboxSpec:

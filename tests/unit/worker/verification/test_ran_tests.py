@@ -22,7 +22,10 @@ OTHERS = {
     ),
     "as many, without names": (RanTests(3), ()),
     "fewer, without names": (RanTests(2), ("2 tests ran, but 3 on the task's solution",)),
-    "none that are known": (RanTests(), ()),
+    "none that are known": (
+        RanTests(),
+        ("no result of a test was printed, but 3 tests ran on the task's solution",),
+    ),
 }
 
 
