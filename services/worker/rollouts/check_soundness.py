@@ -19,7 +19,7 @@ _LOOKS_LIKE_SOLUTION = re.compile(
 )
 # A path outside of what each machine has.
 _ABSOLUTE = re.compile(
-    r"(?<![\w./$}~:-])(?!/(?:bin|dev|lib|logs|proc|sbin|solution|sys|tests|usr)\b)(?:/[\w.-]+)+"
+    r"(?<![\w./$})\]~:-])(?!/(?:bin|dev|lib|logs|proc|sbin|solution|sys|tests|usr)\b)(?:/[\w.-]+)+"
 )
 _SHOWN = 5
 _SAID_CHARACTERS = 3000

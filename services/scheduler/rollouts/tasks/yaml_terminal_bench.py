@@ -28,6 +28,10 @@ if grep -q "$2 results starts here" "$log" && grep -q "$2 results ends here" "$l
   if [ "$words" = PASSED ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
 fi
 """
+_IN_SHELL = (
+    "run_tests_in_same_shell has no effect: its tests see what the agent's processes are only with "
+    'verification = "same", and never the variables of its shell'
+)
 _KEYS = (
     *("instruction", "author_name", "author_email", "difficulty", "category", "tags", "parser_name"),
     *("max_agent_timeout_sec", "max_test_timeout_sec", "run_tests_in_same_shell", "disable_asciinema"),
@@ -44,12 +48,7 @@ def read_terminal_bench(folder: TaskFolder, ordered_image: str = "") -> RolloutT
         names = ", ".join([_PYTEST, *_MARKED])
         what, advice = f"{CONFIG}, parser_name {parser!r}", f"There are: {names}."
         raise UnsupportedTask(task=folder.name, what=what, advice=advice)
-    if config.flag("run_tests_in_same_shell", default=False):
-        raise UnsupportedTask(
-            task=folder.name,
-            what=f"{CONFIG}, run_tests_in_same_shell",
-            advice="Tests run in a second sandbox, which no process of the agent reaches.",
-        )
+    notes = [_IN_SHELL] if config.flag("run_tests_in_same_shell", default=False) else []
     _refuse_services(folder)
     tests = {**folder.below("tests"), "run-tests.sh": FolderFile(folder.text("run-tests.sh").encode())}
     instruction = config.text("instruction")
@@ -71,7 +70,7 @@ def read_terminal_bench(folder: TaskFolder, ordered_image: str = "") -> RolloutT
         tests=bundle_of(tests),
         solution=bundle_of(_solution(folder)),
         image=ordered_image,
-        notes=(*placed.notes, *config.notes),
+        notes=(*placed.notes, *config.notes, *notes),
         others=bundle_of(placed.others),
         folders=placed.folders,
         setup=placed.setup,

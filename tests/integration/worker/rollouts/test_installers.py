@@ -35,6 +35,8 @@ INSTALLERS = {
         source .t/bin/activate
         uv pip install pytest==8.4.1 'pytest-json-ctrf>=0.3,<9'
         uv run pytest {TEST} -rA""",
+    "packages with other names than their programs": f"""set -e
+        apt-get update && apt-get install -y grep coreutils findutils diffutils && pytest {TEST}""",
     "uv run": f"""curl -fsSLo /tmp/i {UV} && sh /tmp/i
         $HOME/.local/bin/uv -q run --no-project --with 'pytest>=8' --python=3 -- python -m pytest {TEST}""",
     "uv with a project": f"uv init && uv add pytest && uv run -m pytest {TEST}",

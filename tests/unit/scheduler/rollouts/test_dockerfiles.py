@@ -182,6 +182,14 @@ RUNS = {
     "touch $(whoami)": ("", ["touch $(whoami)"]),
     "python3 -m pip install x && python3 gen.py": ("python3 gen.py", []),
     "uv add x && /root/.local/bin/uv run python /app/gen.py": ("python /app/gen.py", []),
+    "chmod +x /tmp/set-up.sh && /tmp/set-up.sh && rm /tmp/set-up.sh": (
+        "chmod +x /tmp/set-up.sh && /tmp/set-up.sh && rm /tmp/set-up.sh",
+        [],
+    ),
+    "/usr/local/set-up.sh; /opt/conda/bin/conda install x; touch a": (
+        "touch a",
+        ["/usr/local/set-up.sh", "/opt/conda/bin/conda install x"],
+    ),
     "uv run --no-sync gen.py 3": ("python3 gen.py 3", []),
     '["mkdir", "my folder"]': ("mkdir 'my folder'", []),
 }

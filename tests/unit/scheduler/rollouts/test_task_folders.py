@@ -249,7 +249,6 @@ def test_what_of_harbor_is_not_supported_is_refused_by_name(tmp_path: Path, conf
     ("config", "says"),
     [
         ("instruction: x\nparser_name: swelancer", "swelancer"),
-        ("instruction: x\nrun_tests_in_same_shell: true", "run_tests_in_same_shell"),
         ("parser_name: pytest", "instruction"),
         ("instruction: [x]", "must be a text"),
         ("a: &a [x]\nb: *a", "not YAML"),
@@ -261,6 +260,12 @@ def test_what_of_terminal_bench_is_not_supported_is_refused_by_name(
 ) -> None:
     with pytest.raises(TaskError, match=says):
         read_path(terminal_bench_folder(tmp_path / "a", config)).sound()
+
+
+def test_tests_that_ask_for_the_shell_of_the_agent_are_noted(tmp_path: Path) -> None:
+    config = "instruction: Mend it.\nrun_tests_in_same_shell: true\n"
+    [task] = read_path(terminal_bench_folder(tmp_path / "a", config)).sound()
+    assert [note for note in task.notes if note.startswith("run_tests_in_same_shell has no effect")]
 
 
 def test_several_containers_are_refused(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ _COMPILERS = frozenset(
         *("java", "javac", "ld", "make", "node", "objcopy", "objdump", "ranlib", "rustc", "strip"),
     )
 )
+# Scripts of the task by their own names: what is not there makes the rest of its RUN fail.
+_SCRIPT = re.compile(r"/\S+\.(?:sh|bash|py|pl)")
 _OUTPUT = re.compile(r"\s-o\s*(\S+)")
 # Without an effect on files, or with one that a sandbox has anyway: it belongs to its user.
 _SILENT = frozenset({"true", ":", "set", "cd", "export", "umask", "chown", "chgrp", "shopt", "unset", "exit"})
@@ -128,6 +130,7 @@ def _can_run(text: str, cwd: str) -> bool:
         or name in _SILENT
         or name in _WORDS_OF_SHELL
         or name.startswith("./")
+        or (_SCRIPT.fullmatch(name) and not _is_of_system(name))
         for name in _names(text)
     )
     return is_known and not any(_is_of_system(folder) for folder in _written(text, cwd))
