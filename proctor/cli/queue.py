@@ -204,6 +204,8 @@ def print_queue(console: Console, queue: queue_pb2.GetQueueResponse) -> None:
     max_running = queue.limits.max_running_runs
     for stream in queue.refused_streams:
         say(console, f"NATS refuses {stream.name}, and runs wait: {stream.reason}", style="red")
+    for disk in queue.full_disks:
+        say(console, f"Storage fills up: {disk.reason}.", style="red")
     if queue.running:
         title = _running_title(queue.running, max_running)
         columns = (*_RUN, *texts("done, phase", "speed, time left"))

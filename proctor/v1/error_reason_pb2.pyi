@@ -228,6 +228,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED. {"limit": "20"}: the caller has tried targets of notices so many times in an hour."""
     ERROR_REASON_RUN_ARCHIVED: _ErrorReason.ValueType  # 101
     """FAILED_PRECONDITION. {"run_id": "…"}: its answers are archived, and this does not read them there."""
+    ERROR_REASON_DISK_FULL: _ErrorReason.ValueType  # 102
+    """UNAVAILABLE. {"disk": "…"}: a disk fills up, so nothing is uploaded or restored until it has room."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment names the status codes, if calls fail with it, and example metadata."""
@@ -438,4 +440,6 @@ ERROR_REASON_TOO_MANY_NOTICE_TESTS: ErrorReason.ValueType  # 100
 """RESOURCE_EXHAUSTED. {"limit": "20"}: the caller has tried targets of notices so many times in an hour."""
 ERROR_REASON_RUN_ARCHIVED: ErrorReason.ValueType  # 101
 """FAILED_PRECONDITION. {"run_id": "…"}: its answers are archived, and this does not read them there."""
+ERROR_REASON_DISK_FULL: ErrorReason.ValueType  # 102
+"""UNAVAILABLE. {"disk": "…"}: a disk fills up, so nothing is uploaded or restored until it has room."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

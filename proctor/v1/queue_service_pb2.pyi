@@ -258,6 +258,36 @@ class RefusedStream(_message.Message):
 Global___RefusedStream: _TypeAlias = RefusedStream  # noqa: Y015
 
 @_typing.final
+class FullDisk(_message.Message):
+    """A disk that fills up, and for whose room work waits. It goes on by itself."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    USED_SHARE_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """What lies on it: "the disk of Postgres", or that of a folder of the scheduler's machine."""
+    used_share: _builtins.float
+    """The share of it that is used, 0 to 1; a disk of more than 100 GiB counts as one of 100 GiB."""
+    reason: _builtins.str
+    """How full it is, what waits, and until when."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        used_share: _builtins.float = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "reason", b"reason", "used_share", b"used_share"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FullDisk: _TypeAlias = FullDisk  # noqa: Y015
+
+@_typing.final
 class GetQueueRequest(_message.Message):
     """Request of GetQueue."""
 
@@ -294,6 +324,7 @@ class GetQueueResponse(_message.Message):
     PENDING_FIELD_NUMBER: _builtins.int
     PENDING_TOTAL_FIELD_NUMBER: _builtins.int
     REFUSED_STREAMS_FIELD_NUMBER: _builtins.int
+    FULL_DISKS_FIELD_NUMBER: _builtins.int
     pending_total: _builtins.int
     """Number of all pending runs."""
     @_builtins.property
@@ -330,6 +361,10 @@ class GetQueueResponse(_message.Message):
     def refused_streams(self) -> _containers.RepeatedCompositeFieldContainer[Global___RefusedStream]:
         """Streams and buckets of NATS that cannot be used, ordered by name."""
 
+    @_builtins.property
+    def full_disks(self) -> _containers.RepeatedCompositeFieldContainer[Global___FullDisk]:
+        """Disks that fill up, the fullest first."""
+
     def __init__(
         self,
         *,
@@ -342,10 +377,11 @@ class GetQueueResponse(_message.Message):
         pending: _abc.Iterable[_run_pb2.Run] | None = ...,
         pending_total: _builtins.int = ...,
         refused_streams: _abc.Iterable[Global___RefusedStream] | None = ...,
+        full_disks: _abc.Iterable[Global___FullDisk] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "paused", b"paused", "pending", b"pending", "pending_total", b"pending_total", "rates", b"rates", "refused_streams", b"refused_streams", "running", b"running", "users", b"users", "workers", b"workers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["full_disks", b"full_disks", "limits", b"limits", "paused", b"paused", "pending", b"pending", "pending_total", b"pending_total", "rates", b"rates", "refused_streams", b"refused_streams", "running", b"running", "users", b"users", "workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

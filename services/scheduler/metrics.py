@@ -8,6 +8,11 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from services.common.metrics import LONG_SECONDS
 
+DISK_USED = Gauge(
+    "proctor_disk_used_ratio",
+    "Used share of a disk on which Proctor stores; a disk of more than 100 GiB counts as one of 100 GiB.",
+    ["disk"],
+)
 LEADING = Gauge("proctor_scheduler_leading", "1 while this replica leads.")
 QUEUE_RUNS = Gauge("proctor_queue_runs", "Pending and running runs.", ["state", "priority"])
 OLDEST_WAIT = Gauge(

@@ -113,6 +113,17 @@ class SchedulerSettings(SchemaServiceSettings):
     mail_domains: str = ""
     """Domains that mail may go to, separated by commas: "example.org". None: no mail."""
 
+    postgres_disk_bytes: int = Field(default=0, ge=0)
+    """Bytes that Postgres may fill with its databases, so that work stops before its disk is full; 0 means
+    unknown. The disk of an object store in a folder is looked at without a setting."""
+    disk_share_for_uploads: float = Field(default=0.8, gt=0, le=1)
+    """Used share of a disk from which uploads and restorations are refused. A disk of more than 100 GiB
+    counts as one of 100 GiB."""
+    disk_share_for_new_runs: float = Field(default=0.9, gt=0, le=1)
+    """Used share of a disk from which no pending run starts."""
+    disk_share_for_dispatch: float = Field(default=0.95, gt=0, le=1)
+    """Used share of a disk from which running runs get no work."""
+
     max_failed_share: float = Field(default=DEFAULT_MAX_FAILED_SHARE, ge=0, le=1)
     """A run with a larger share of failed samples has failed."""
     max_request_retry_share: float = Field(default=0.2, ge=0)

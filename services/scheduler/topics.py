@@ -12,6 +12,7 @@ from services.common.lifecycle import every
 from services.scheduler.audit.wiring import AuditParts, make_audit
 from services.scheduler.batches.postgres import refuse_used_file
 from services.scheduler.batches.wiring import BatchParts, make_batches
+from services.scheduler.disks.wiring import DiskParts, make_disks
 from services.scheduler.dispatch.wiring import DispatchParts, make_dispatch
 from services.scheduler.imports.wiring import make_imports
 from services.scheduler.keys.wiring import KeyParts, make_keys
@@ -97,6 +98,7 @@ class Topics:
         """Loops of every scheduler, leader or not."""
         loops = {
             **self.streams.loops(),
+            **self.runs.disks.loops(),
             **self.rollouts.loops(),
             "follow heartbeats": self.workers.registry.listen(),
             "forget idle runs": every(FORGET_SECONDS, self._forget_idle, name="forget idle runs"),
@@ -151,9 +153,8 @@ def read_definitions(settings: SchedulerSettings) -> Definitions:
 
 def make_topics(settings: SchedulerSettings, connections: Connections, definitions: Definitions) -> Topics:
     """Makes each topic of those before it."""
-    limits, quota = _make_limits(settings, connections)
-    suites = make_suites(settings, connections, installed=definitions.suites, check_storage=quota.check_suite)
-    uploads, progress = _make_uploads(settings, connections, quota), make_progress(settings, connections)
+    limits, disks, suites, uploads = _make_stored(settings, connections, definitions.suites)
+    progress = make_progress(settings, connections)
     rate_limits = make_rate_limits(settings, connections, pools=definitions.pools.pools)
     workers = make_workers(settings, connections, pools=definitions.pools, changed=progress.touch_all)
     runs = make_runs(
@@ -167,6 +168,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         progress=progress,
         workers=workers,
         streams=(streams := make_streams(settings, connections, workers=workers)),
+        disks=disks,
         record=GrpcRunRecord(channel=connections.results, max_failed_share=settings.max_failed_share),
         artifacts=make_artifact_deletion(connections, uploads.objects),
     )
@@ -201,20 +203,26 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
     )
 
 
-def _make_limits(
-    settings: SchedulerSettings, connections: Connections
-) -> tuple[PostgresLimits, PostgresStorage]:
-    limits = make_limits(settings, connections)
-    return limits, PostgresStorage(session=connections.postgres, limits=limits, queries=STORAGE_QUERIES)
-
-
-def _make_uploads(
-    settings: SchedulerSettings, connections: Connections, storage: PostgresStorage
-) -> UploadParts:
-    return make_uploads(
+def _make_stored(
+    settings: SchedulerSettings, connections: Connections, installed: YamlInstalledSuites
+) -> tuple[PostgresLimits, DiskParts, SuiteParts, UploadParts]:
+    """What users store, and what limits it."""
+    limits, disks = make_limits(settings, connections), make_disks(settings, connections)
+    quota = PostgresStorage(session=connections.postgres, limits=limits, queries=STORAGE_QUERIES)
+    check_room = disks.watch.check_uploads
+    suites = make_suites(
+        settings,
+        connections,
+        installed=installed,
+        check_storage=quota.check_suite,
+        check_room=check_room,
+    )
+    uploads = make_uploads(
         settings,
         connections,
         refuse_used_dataset=refuse_used_by_run,
         refuse_used_file=refuse_used_file,
-        storage=storage,
+        storage=quota,
+        check_room=check_room,
     )
+    return limits, disks, suites, uploads

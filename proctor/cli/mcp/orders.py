@@ -186,6 +186,7 @@ class OrderTools:
             "workers": [brief(each) for each in queue.workers if each.pool == run.pool or not run.pool],
             "limits": brief(queue.limits),
             "refused_streams": [brief(each) for each in queue.refused_streams],
+            "full_disks": [brief(each) for each in queue.full_disks],
         }
 
     async def retry_run(self, run_id: RunId) -> Document:

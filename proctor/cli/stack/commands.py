@@ -101,6 +101,7 @@ def status(gateway: Gateway = None, as_json: AsJson = False) -> None:
             shown["workers"] = [document(worker) for worker in queue.workers]
             shown["runs"] = [document(run) for run in (*queue.running, *queue.pending)]
             shown["refused_streams"] = [document(stream) for stream in queue.refused_streams]
+            shown["full_disks"] = [document(disk) for disk in queue.full_disks]
             terminal.emit(shown)
         else:
             print_queue(terminal.out, queue)

@@ -184,6 +184,14 @@ class RefusedStream(BaseModel):
     reason: str = Field(description="Why NATS does not make it, or takes no messages for it")
 
 
+class FullDisk(BaseModel):
+    """A disk that fills up, and for whose room work waits. It goes on by itself."""
+
+    name: str = Field(description='"the disk of Postgres", or that of a folder of the scheduler\'s machine')
+    used_share: float = Field(description="0 to 1; a disk of more than 100 GiB counts as one of 100 GiB")
+    reason: str = Field(description="How full it is, what waits, and until when")
+
+
 class Queue(BaseModel):
     """A snapshot."""
 
@@ -196,6 +204,7 @@ class Queue(BaseModel):
     users: list[QueueUser] = Field(description="Users with running or pending jobs")
     rates: list[ProviderRate] = Field(description="Providers that are asked now")
     refused_streams: list[RefusedStream] = Field(description="Streams of NATS that cannot be used")
+    full_disks: list[FullDisk] = Field(description="Disks that fill up, the fullest first")
 
 
 @router.get("", responses=problems(422, 503), summary="Running, pending and paused jobs")

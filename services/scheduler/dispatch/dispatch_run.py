@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from proctor.values.usage import NO_TOKENS, TokenUsage
 from services.common.clock import Clock
 from services.common.errors import MessageTooLarge
+from services.scheduler.disks.disk_use import AwaitedDisk, DiskStage
 from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
 from services.scheduler.dispatch.count_unscored import CountUnscored
 from services.scheduler.dispatch.decide_run import DecideRun
@@ -64,6 +65,12 @@ class DriverContext:
     tracker: ProgressTracker
     clock: Clock
     timings: DriverTimings
+    awaited_disk: AwaitedDisk
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the disks have room for more outcomes and samples."""
+        return self.awaited_disk(DiskStage.DISPATCH) is None
 
 
 class DispatchRun:

@@ -95,7 +95,8 @@ class DriveRun:
             await self._fail(run, error)
         elif run.is_planned:
             await self._dispatch(run)
-        else:
+        # A plan is written to the disks too.
+        elif self._context.has_room:
             await self._plan(run)
         return False
 
@@ -141,7 +142,8 @@ class DriveRun:
         if await self._decision.stops(run):
             self.reset()
             return
-        outcome = await self._shards.step(run, is_held=await self._decision.waits(run))
+        is_held = not self._context.has_room or await self._decision.waits(run)
+        outcome = await self._shards.step(run, is_held=is_held)
         if isinstance(outcome, RunError):
             await self._fail(run, outcome)
         elif outcome:

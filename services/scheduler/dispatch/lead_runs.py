@@ -11,6 +11,7 @@ from proctor.values.run import RunId, RunState
 from services.common.clock import Clock
 from services.common.structured_logs import error_text, get_logger
 from services.common.traces import is_tracing, span
+from services.scheduler.disks.disk_use import AwaitedDisk, DiskStage
 from services.scheduler.dispatch.dispatch_shards import PoolLoad
 from services.scheduler.dispatch.drive_run import DriveRun
 from services.scheduler.dispatch.ports import ShardStream
@@ -63,6 +64,7 @@ class LeadRuns:
     tracker: ProgressTracker
     clock: Clock
     new_driver: NewDriver
+    awaited_disk: AwaitedDisk
     pools: tuple[str, ...] = ()
 
     async def lead(self, token: FencingToken) -> None:
@@ -122,7 +124,9 @@ class _LedRuns:
 
     async def _admit_and_drive(self) -> None:
         lead = self._lead
-        moves = await lead.slots.admit(self._token, lead.clock.now())
+        # Pending runs wait while a disk fills up; those that run are driven.
+        is_full = lead.awaited_disk(DiskStage.NEW_RUNS) is not None
+        moves = SlotChanges() if is_full else await lead.slots.admit(self._token, lead.clock.now())
         for run_id in moves.preempted:
             log.info("run preempted", run_id=run_id)
             lead.tracker.touch(run_id, lead.clock.monotonic())

@@ -1,10 +1,12 @@
 """Joins the parts with which the leader drives runs: planning, dispatch, reconciling and finishing."""
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from proctor.values.providers.pool import Pool
 from services.common.process import release, usable_dispatch_proof_key
+from services.scheduler.disks.disk_use import AwaitedDisk
 from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
 from services.scheduler.dispatch.count_unscored import CountUnscored
 from services.scheduler.dispatch.decide_run import DecideRun
@@ -70,13 +72,7 @@ def make_dispatch(
         max_failed_share=settings.max_failed_share,
         completing_pools=frozenset(pool.name for pool in pools if pool.completes_text),
     )
-    stream = NatsShardStream(
-        jetstream=connections.jetstream,
-        samples=record,
-        any_model_pools=frozenset(pool.name for pool in pools if pool.serves_any_model),
-        clock=connections.clock,
-        dispatch_proof_key=usable_dispatch_proof_key(settings.dispatch_proof_key),
-    )
+    stream = _shard_stream(settings, connections, record, pools)
     context = _driver_context(
         settings,
         connections,
@@ -88,6 +84,7 @@ def make_dispatch(
         unscored=CountUnscored(use=rollout_use, record=record),
         tracker=progress.tracker,
         registry=workers.registry,
+        awaited_disk=runs.disks.watch.awaited,
     )
     leader = LeadRuns(
         runs=led_runs,
@@ -97,10 +94,23 @@ def make_dispatch(
         tracker=progress.tracker,
         clock=connections.clock,
         new_driver=partial(DriveRun, context),
+        awaited_disk=runs.disks.watch.awaited,
         pools=tuple(pool.name for pool in pools),
     )
     return DispatchParts(
         leader=leader, judges=SubmitJudges(runs=led_runs, submit=runs.submit, clock=connections.clock)
+    )
+
+
+def _shard_stream(
+    settings: SchedulerSettings, connections: Connections, record: GrpcRunRecord, pools: Sequence[Pool]
+) -> NatsShardStream:
+    return NatsShardStream(
+        jetstream=connections.jetstream,
+        samples=record,
+        any_model_pools=frozenset(pool.name for pool in pools if pool.serves_any_model),
+        clock=connections.clock,
+        dispatch_proof_key=usable_dispatch_proof_key(settings.dispatch_proof_key),
     )
 
 
@@ -116,6 +126,7 @@ def _driver_context(
     tracker: ProgressTracker,
     registry: WorkerRegistry,
     unscored: CountUnscored,
+    awaited_disk: AwaitedDisk,
 ) -> DriverContext:
     clock, controls, shards = connections.clock, runs.controls, PostgresShards(session=connections.postgres)
     return DriverContext(
@@ -146,6 +157,7 @@ def _driver_context(
         tracker=tracker,
         clock=clock,
         timings=DriverTimings(quiet_seconds=settings.reconcile_quiet_seconds),
+        awaited_disk=awaited_disk,
     )
 
 

@@ -22,6 +22,7 @@ from services.common.requests.request_fields import checked_page_size
 from services.scheduler.audit.audit_record import Author, ObjectKind
 from services.scheduler.audit.ports import ChangeList
 from services.scheduler.audit.proto import change_to_proto
+from services.scheduler.disks.disk_use import FullDisks
 from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.ports import LimitStore
 from services.scheduler.limits.queue_limits import LIMIT_NAMES, LimitChanges, QueueLimits
@@ -91,6 +92,7 @@ class GrpcQueueApi(queue_grpc.QueueServiceServicer, request_count_grpc.RequestCo
     limits: LimitStore
     changes: ChangeList
     refused_streams: RefusedStreams
+    full_disks: FullDisks
     clock: Clock
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -115,6 +117,10 @@ class GrpcQueueApi(queue_grpc.QueueServiceServicer, request_count_grpc.RequestCo
             refused_streams=[
                 queue_pb2.RefusedStream(name=name, reason=reason)
                 for name, reason in sorted(self.refused_streams().items())
+            ],
+            full_disks=[
+                queue_pb2.FullDisk(name=disk.name, used_share=disk.used_share, reason=disk.reason)
+                for disk in self.full_disks()
             ],
         )
 

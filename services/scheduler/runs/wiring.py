@@ -11,6 +11,7 @@ from services.common.grpc.server import Registration
 from services.common.nats import streams
 from services.common.nats.bucket import Bucket
 from services.scheduler.audit.postgres import PostgresAudit
+from services.scheduler.disks.wiring import DiskParts
 from services.scheduler.judging.yaml_judge_prompts import YamlJudgePrompts
 from services.scheduler.limits.change_limits import ChangeLimits
 from services.scheduler.limits.postgres import PostgresLimits
@@ -60,6 +61,7 @@ class RunParts:
     archives: ArchiveRuns
     reads: RunReads
     report_queue: ReportQueue
+    disks: DiskParts
     apis: Mapping[str, Registration]
 
 
@@ -75,6 +77,7 @@ def make_runs(
     progress: ProgressParts,
     workers: WorkerParts,
     streams: StreamParts,
+    disks: DiskParts,
     record: RecordOfRuns,
     artifacts: ArtifactDeletion,
 ) -> RunParts:
@@ -86,16 +89,16 @@ def make_runs(
     )
     change, label = ChangeState(runs=store, controls=controls, clock=clock), LabelRun(runs=store, clock=clock)
     reads = _make_reads(
-        connections, store, limits, record, progress=progress, workers=workers, streams=streams
+        connections, store, limits, record, progress=progress, workers=workers, streams=streams, disks=disks
     )
     delete = DeleteRun(runs=store, record=record, artifacts=artifacts, clock=clock)
-    archives = ArchiveRuns(
-        runs=store, archives=PostgresRunArchives(session=session), record=record, clock=clock
-    )
+    archives = _make_archives(connections, store, record, disks)
     api = _make_api(
         submit, change, delete, label, archives=archives, reads=reads, suites=suites, workers=workers
     )
-    queue_api = _make_queue_api(connections, reads, limits, rate_limits=rate_limits, streams=streams)
+    queue_api = _make_queue_api(
+        connections, reads, limits, rate_limits=rate_limits, streams=streams, disks=disks
+    )
     return RunParts(
         store=store,
         slots=PostgresSlots(session=session, limits=limits),
@@ -107,7 +110,20 @@ def make_runs(
         archives=archives,
         reads=reads,
         report_queue=ReportQueue(depths=PostgresQueue(session=session), limits=limits, clock=clock),
+        disks=disks,
         apis={SERVICE_NAME: api.register, **dict.fromkeys(QUEUE_SERVICE_NAMES, queue_api.register)},
+    )
+
+
+def _make_archives(
+    connections: Connections, store: PostgresRuns, record: RecordArchive, disks: DiskParts
+) -> ArchiveRuns:
+    return ArchiveRuns(
+        runs=store,
+        archives=PostgresRunArchives(session=connections.postgres),
+        record=record,
+        clock=connections.clock,
+        check_room=disks.watch.check_uploads,
     )
 
 
@@ -178,6 +194,7 @@ def _make_queue_api(
     *,
     rate_limits: RateLimitParts,
     streams: StreamParts,
+    disks: DiskParts,
 ) -> GrpcQueueApi:
     return GrpcQueueApi(
         list_runs=reads.list_runs,
@@ -186,6 +203,7 @@ def _make_queue_api(
         limits=limits,
         changes=reads.show_run.changes,
         refused_streams=streams.keep.refused,
+        full_disks=disks.watch.full,
         clock=connections.clock,
     )
 
@@ -199,15 +217,26 @@ def _make_reads(
     progress: ProgressParts,
     workers: WorkerParts,
     streams: StreamParts,
+    disks: DiskParts,
 ) -> RunReads:
     session, clock = connections.postgres, connections.clock
-    tracker, registry = progress.tracker, workers.registry
+    tracker, registry, awaited_disk = progress.tracker, workers.registry, disks.watch.awaited
     forecasts = ForecastQueue(
-        store=PostgresQueue(session=session), limits=limits, tracker=tracker, registry=registry, clock=clock
+        store=PostgresQueue(session=session),
+        limits=limits,
+        tracker=tracker,
+        registry=registry,
+        clock=clock,
+        awaited_disk=awaited_disk,
     )
     lists = PostgresRunLists(session=connections.reads)
     count = CountRuns(
-        record=record, tracker=tracker, registry=registry, refused_streams=streams.keep.refused, clock=clock
+        record=record,
+        tracker=tracker,
+        registry=registry,
+        refused_streams=streams.keep.refused,
+        awaited_disk=awaited_disk,
+        clock=clock,
     )
     show = ShowRun(runs=store, count_runs=count, forecasts=forecasts, changes=PostgresAudit(session=session))
     return RunReads(

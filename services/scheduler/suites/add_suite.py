@@ -1,5 +1,6 @@
 """Checks and registers the suites of users."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from services.common.checked_fields import refuse
@@ -50,8 +51,11 @@ class AddSuite:
     check_suite: CheckSuite
     stored: UserSuiteStore
     clock: Clock
+    check_room: Callable[[], None]
 
     async def add(self, document: SuiteDocument, owner: SuiteOwner) -> RegisteredSuite:
+        """Raises `SuiteError`, and `DiskFull` where there is no room."""
+        self.check_room()
         refuse(user_problem(owner.user) or project_problem(owner.project_id))
         refuse(hidden_problem("document.file_name", document.file_name))
         reading = await self.check_suite.check(document, owner.user)

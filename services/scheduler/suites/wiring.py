@@ -1,6 +1,6 @@
 """Joins the parts of suites: installed ones and those of users."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from services.common.grpc.server import Registration
@@ -41,6 +41,7 @@ def make_suites(
     *,
     installed: InstalledSuites,
     check_storage: CheckStorage,
+    check_room: Callable[[], None],
 ) -> SuiteParts:
     of_users = PostgresUserSuites(session=connections.postgres, check_storage=check_storage)
     read_of_users = PostgresUserSuites(session=connections.reads, check_storage=check_storage)
@@ -58,7 +59,7 @@ def make_suites(
     catalogue = FindSuites(installed=installed, stored=of_users, cache=cache, read=read_document)
     shown = FindSuites(installed=installed, stored=read_of_users, cache=cache, read=read_document)
     checking = CheckSuite(read=read_document, installed=installed)
-    add = AddSuite(check_suite=checking, stored=of_users, clock=connections.clock)
+    add = AddSuite(check_suite=checking, stored=of_users, clock=connections.clock, check_room=check_room)
     api = GrpcSuiteApi(
         check=checking,
         add=add,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -33,16 +33,21 @@ class UploadLimits:
 
 
 class Uploads:
-    """Uploads of data sets and of files share the limits."""
+    """Uploads of data sets and of files share the limits. `check_room` raises `DiskFull`."""
 
-    def __init__(self, limits: UploadLimits, start_check: StartCheck) -> None:
+    def __init__(self, limits: UploadLimits, start_check: StartCheck, check_room: Callable[[], None]) -> None:
         self._limits = limits
         self._start_check = start_check
+        self._check_room = check_room
         self._running: Counter[str] = Counter()
 
     @contextmanager
     def slot(self, user: str) -> Iterator[None]:
-        """A user has only a part of the slots, so that others can upload too. Raises `TooManyUploads`."""
+        """A user has only a part of the slots, so that others can upload too.
+
+        Raises `TooManyUploads`, and `DiskFull` where there is no room.
+        """
+        self._check_room()
         limits = self._limits
         if self._running.total() >= limits.uploads:
             raise TooManyUploads(whose="The", limit=limits.uploads, retry_after_seconds=RETRY_AFTER_SECONDS)

@@ -1,6 +1,6 @@
 """Joins the parts of uploads: data sets and files, and the object store that both use."""
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -53,13 +53,14 @@ def make_uploads(
     refuse_used_dataset: RefuseUsed,
     refuse_used_file: RefuseUsed,
     storage: PostgresStorage,
+    check_room: Callable[[], None],
 ) -> UploadParts:
     session, reads, clock = connections.postgres, connections.reads, connections.clock
     datasets = PostgresDatasets(session=session, refuse_used=refuse_used_dataset, storage=storage)
     files = PostgresFiles(session=session, refuse_used=refuse_used_file, storage=storage)
     mappings = PostgresMappings(session=session)
     objects = ObstoreObjects(url=settings.object_store)
-    uploads = Uploads(limits=_upload_limits(settings), start_check=start_check)
+    uploads = Uploads(limits=_upload_limits(settings), start_check=start_check, check_room=check_room)
     delete_file = DeleteFile(files=files, objects=objects, clock=clock)
     dataset_api = grpc_api.GrpcDatasetApi(
         add=_make_adding(settings, datasets, objects, uploads, storage=storage, clock=clock),

@@ -142,7 +142,7 @@ async def _measured(file: MadeFile) -> Uploaded:
             OneDataset(),  # type: ignore[arg-type]  # adding needs no more of the port
             objects,
             SystemClock(),
-            Uploads(UploadLimits(uploads=1, per_user=1, seconds=3600), start_check),
+            Uploads(UploadLimits(uploads=1, per_user=1, seconds=3600), start_check, lambda: None),
             EmptyStorage(),
         )
         before, started = _peak_mib(), _cpu_seconds()

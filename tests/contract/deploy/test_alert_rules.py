@@ -50,6 +50,7 @@ OPEN, IDLE, LIMIT = (
 )
 BYTES, MAX_BYTES = 'proctor_stream_bytes{stream="OUTCOMES"}', 'proctor_stream_limit_bytes{stream="OUTCOMES"}'
 WRITABLE = 'proctor_stream_writable{pod="a",stream="OUTCOMES"}'
+DISK = 'proctor_disk_used_ratio{disk="the disk of Postgres",pod="a"}'
 CASES: Mapping[str, Case] = {
     "ProctorWithoutLeader": Case(
         5,
@@ -113,6 +114,7 @@ CASES: Mapping[str, Case] = {
     ),
     "ProctorStreamFull": Case(10, {BYTES: "90x20", MAX_BYTES: "100x20"}, {BYTES: "90x20", MAX_BYTES: "0x20"}),
     "ProctorStreamRefusesWrites": Case(5, {WRITABLE: "0x10"}, {WRITABLE: "1x2 0 1x10"}),
+    "ProctorDiskFills": Case(2, {DISK: "0.8x10"}, {DISK: "0.79x10"}),
     "ProctorClosingSlow": Case(
         60, buckets("proctor_close_duration_seconds", "600"), buckets("proctor_close_duration_seconds", "60")
     ),

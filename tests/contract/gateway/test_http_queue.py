@@ -121,6 +121,13 @@ async def test_streams_that_nats_refuses_are_shown_with_its_reason(harness: Gate
     assert body["refused_streams"] == [{"name": "OUTCOMES", "reason": "no space left on device"}]
 
 
+async def test_disks_that_fill_up_are_shown_with_what_waits(harness: GatewayHarness) -> None:
+    assert (await call(harness, "GET", QUEUE))[1]["full_disks"] == []
+    disk = {"name": "the disk of Postgres", "used_share": 0.92, "reason": "it is 92% full; new runs wait"}
+    harness.scheduler.queue.queue.full_disks.add(**disk)
+    assert (await call(harness, "GET", QUEUE))[1]["full_disks"] == [disk]
+
+
 async def test_a_gateway_is_ready_only_while_nats_takes_messages(harness: GatewayHarness) -> None:
     assert harness.scheduler_server is not None
     expected = {True: (200, "serving"), False: (503, "not serving"), None: (503, "unreachable")}

@@ -9,6 +9,7 @@ from uuid import uuid4
 from proctor.values.providers.worker import WorkerState
 from proctor.values.run import RunId
 from services.scheduler.audit.audit_record import ChangePage, ObjectKind
+from services.scheduler.disks.watch_disks import WatchDisks
 from services.scheduler.dispatch.close_finished_run import CloseFinishedRun
 from services.scheduler.dispatch.count_unscored import CountUnscored
 from services.scheduler.dispatch.decide_run import DecideRun
@@ -55,6 +56,7 @@ from tests.fakes.scheduler.surroundings import (
     SetClock,
 )
 from tests.fakes.scheduler_rules import CREDIT, TIMINGS, queue_limits
+from tests.fakes.storage.set_disk import DISK_LIMITS, SetDisk
 from tests.fakes.storage.uploaded_contents import UploadedContents
 from tests.fakes.suites.toy_suites import MODEL, SUITE, ToyCatalogue, ToyRows
 
@@ -105,12 +107,14 @@ class SchedulerHarness:
     fencing_token: FencingToken = NO_TERM
     asked: list[int] = field(default_factory=list)
     refused_streams: dict[str, str] = field(default_factory=dict)
+    disk: SetDisk = field(default_factory=SetDisk)
     events: NotedEvents = field(default_factory=NotedEvents)
 
     def __post_init__(self) -> None:
         pools = (POOL, LISTED_POOL)
         pricing = ResolvePrice(self.prices, pools)
         self.queue_store = InMemoryQueue(self.runs)
+        self.disks = WatchDisks([self.disk], DISK_LIMITS)
         self.forecasts = self.forecasting(max_age_seconds=0)
         self.submitting = SubmitRun(
             self.runs,
@@ -127,7 +131,12 @@ class SchedulerHarness:
         self.artifacts = NoArtifacts()
         self.deleting = DeleteRun(self.runs, self.record, self.artifacts, self.clock)
         self.counting = CountRuns(
-            self.record, self.tracker, self.registry, lambda: self.refused_streams, self.clock
+            self.record,
+            self.tracker,
+            self.registry,
+            lambda: self.refused_streams,
+            self.disks.awaited,
+            self.clock,
         )
         self.showing = ShowRun(self.runs, self.counting, self.forecasts, NoChanges())
         self.listing = self.listing_by(self.forecasts)
@@ -136,7 +145,13 @@ class SchedulerHarness:
 
     def forecasting(self, max_age_seconds: float) -> ForecastQueue:
         return ForecastQueue(
-            self.queue_store, self.runs.limits, self.tracker, self.registry, self.clock, max_age_seconds
+            self.queue_store,
+            self.runs.limits,
+            self.tracker,
+            self.registry,
+            self.clock,
+            self.disks.awaited,
+            max_age_seconds,
         )
 
     def listing_by(self, forecasts: ForecastQueue) -> ListRuns:
@@ -148,6 +163,11 @@ class SchedulerHarness:
     async def submit(self, order: RunOrder | None = None, user: str = "local") -> Run:
         submission = Submission(RunId(str(uuid4())), order or toy_order(), user)
         return await self.submitting.submit(submission)
+
+    async def fill_disk(self, used: int) -> None:
+        """So many of its 1,000 bytes are used, and that is noticed."""
+        self.disk.used = used
+        await self.disks.watch()
 
     async def admit(self) -> None:
         await self.runs.admit(self.fencing_token, self.clock.now())
@@ -225,4 +245,5 @@ class SchedulerHarness:
             tracker=self.tracker,
             clock=self.clock,
             timings=TIMINGS,
+            awaited_disk=self.disks.awaited,
         )

@@ -53,6 +53,19 @@ async def test_status_and_queue_name_what_nats_refuses(harness: GatewayHarness, 
     assert document["refused_streams"] == [{"name": "OUTCOMES", "reason": "no space left on device"}]
 
 
+async def test_status_and_queue_name_a_disk_that_fills_up(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    disk = queue_pb2.FullDisk(name="disk", used_share=0.92, reason="it is 92% full; runs wait")
+    queue = queue_pb2.GetQueueResponse(limits=harness.scheduler.queue.limits, full_disks=[disk])
+    harness.scheduler.queue.queue = queue
+    for command in ("queue", "status"):
+        assert "Storage fills up: it is 92% full; runs wait." in (await proctor(command)).out
+    assert [each["used_share"] for each in (await proctor("status", "--json")).document["full_disks"]] == [
+        0.92
+    ]
+
+
 async def test_a_run_whose_figures_are_computed_does_not_count_to_the_limit(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:

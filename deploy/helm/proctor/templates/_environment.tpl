@@ -82,6 +82,19 @@
 - {name: PROCTOR_MIGRATE_ON_START, value: {{ .root.Values.postgres.migrateOnStart | quote }}}
 {{- end }}
 
+{{/* The size of the volume of a Postgres that the chart makes, so that work stops before it is full. */}}
+{{- define "proctor.postgresDiskEnv" -}}
+{{- $postgres := .Values.postgres -}}
+{{- $size := "" }}
+{{- if $postgres.trial.enabled }}{{ $size = $postgres.trial.size }}{{ else if $postgres.cluster.enabled }}{{ $size = $postgres.cluster.size }}{{ end }}
+{{- $power := index (dict "Mi" 2 "Gi" 3 "Ti" 4) (regexFind "[A-Z]i$" $size) }}
+{{- if and $power (regexMatch "^[0-9]+[A-Z]i$" $size) (not (hasKey .Values.scheduler.settings "POSTGRES_DISK_BYTES")) }}
+{{- $bytes := regexFind "^[0-9]+" $size | int64 }}
+{{- range until $power }}{{ $bytes = mul $bytes 1024 }}{{ end }}
+- {name: PROCTOR_SCHEDULER_POSTGRES_DISK_BYTES, value: {{ $bytes | quote }}}
+{{- end }}
+{{- end }}
+
 {{/* `name` is the variable. */}}
 {{- define "proctor.postgresDsn" -}}
 {{- $postgres := .root.Values.postgres -}}

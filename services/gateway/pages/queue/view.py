@@ -6,6 +6,7 @@ from datetime import datetime
 
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from services.gateway.api.queue import (
+    FullDisk,
     Limits,
     ProviderRate,
     QueueUser,
@@ -52,6 +53,7 @@ class QueueView:
     workers: Sequence[WorkerRow]
     rates: Sequence[ProviderRate]
     refused_streams: Sequence[RefusedStream]
+    full_disks: Sequence[FullDisk]
     users: Sequence[QueueUser]
     limits: Limits
     faults: Mapping[str, str]
@@ -106,6 +108,7 @@ def queue_view(
         workers=[queue_worker(WorkerRow, worker) for worker in queue.workers],
         rates=[present(ProviderRate, rate) for rate in queue.rates],
         refused_streams=[present(RefusedStream, stream) for stream in queue.refused_streams],
+        full_disks=[present(FullDisk, disk) for disk in queue.full_disks],
         users=[present(QueueUser, user) for user in queue.users],
         limits=limits_of(queue.limits),
         faults=faults or {},

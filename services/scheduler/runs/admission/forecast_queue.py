@@ -9,6 +9,7 @@ from typing import Protocol
 
 from proctor.values.run import RunCounts, RunId
 from services.common.clock import Clock
+from services.scheduler.disks.disk_use import AwaitedDisk, DiskStage
 from services.scheduler.limits.ports import LimitStore
 from services.scheduler.limits.queue_limits import QueueLimits
 from services.scheduler.progress.progress_tracker import ProgressTracker
@@ -44,12 +45,16 @@ class MeasuredRun:
 
 @dataclass(frozen=True, slots=True)
 class QueueMoment:
-    """Readings of the stores at one moment; `pools_with_workers` have a live worker."""
+    """Readings of the stores at one moment; `pools_with_workers` have a live worker.
+
+    `held`: why no pending run starts at all; empty if they start as slots become free.
+    """
 
     queue: QueuedRuns
     limits: QueueLimits
     now: datetime
     pools_with_workers: frozenset[str]
+    held: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,7 @@ class QueueForecast:
     def far_wait(self, position: int) -> RunWait:
         """The wait of a run behind those that were forecast."""
         queue, limit = self.moment.queue, self.moment.limits.max_running_runs
-        blocked = (
+        blocked = self.moment.held or (
             f"{len(queue.running)} of at most {limit} runs are running; before it: {position - 1} in all"
         )
         return RunWait(position, blocked)
@@ -125,8 +130,8 @@ class QueueForecast:
         return own + start if own and start else None
 
     def _start(self, index: int) -> TimeEstimate | None:
-        """None if the pool has no worker: a slot alone does not start a run."""
-        return self._starts[index] if self._has_worker(index) else None
+        """None if all runs are held, or the pool has no worker: a slot alone does not start a run."""
+        return None if self.moment.held or not self._has_worker(index) else self._starts[index]
 
     def _has_worker(self, index: int) -> bool:
         return self.moment.queue.pending[index].run.pool in self.moment.pools_with_workers
@@ -143,6 +148,8 @@ class QueueForecast:
         return [_earlier(start, by_then) for start, by_then in zip_longest(starts, given)]
 
     def _blocked_by(self, index: int) -> str:
+        if self.moment.held:
+            return self.moment.held
         why = blocked_by(self.moment.queue, index, self.moment.limits)
         pool = self.moment.queue.pending[index].run.pool
         return why if self._has_worker(index) else f"{why}; no worker of pool {pool} is live"
@@ -199,6 +206,7 @@ class ForecastQueue:
     tracker: ProgressTracker
     registry: WorkerRegistry
     clock: Clock
+    awaited_disk: AwaitedDisk
     max_age_seconds: float = MAX_AGE_SECONDS
 
     def __post_init__(self) -> None:
@@ -259,5 +267,6 @@ class ForecastQueue:
             for run in known
         }
         pools = self.registry.table().pools
-        moment = QueueMoment(queue, limits, self.clock.now(), pools)
+        held = self.awaited_disk(DiskStage.NEW_RUNS) or ""
+        moment = QueueMoment(queue, limits, self.clock.now(), pools, held)
         return QueueForecast(moment, measured, PastOfBenchmarks(history, rows))

@@ -1,5 +1,6 @@
 """Archives closed runs and restores them: the order is stored, and the leader makes results follow."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -32,6 +33,7 @@ class ArchiveRuns:
     archives: PostgresRunArchives
     record: RecordArchive
     clock: Clock
+    check_room: Callable[[], None]
 
     async def archive(self, run_id: RunId, caller: Caller) -> None:
         """Raises `RunNotArchivable`, and the error of results where there is no store for archives."""
@@ -49,7 +51,9 @@ class ArchiveRuns:
             log.info("archive not begun", run_id=run_id, error=str(error))
 
     async def restore(self, run_id: RunId, caller: Caller) -> None:
+        """Raises `DiskFull` where there is no room for the answers."""
         await self._owned(run_id, caller)
+        self.check_room()
         await self.archives.restore(run_id, Author(caller.name, self.clock.now()))
 
     async def lead(self) -> NoReturn:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from proctor.values.run import RunCounts, RunId, RunState
 from services.common.clock import Clock
 from services.common.errors import DomainError, ErrorKind
+from services.scheduler.disks.disk_use import AwaitedDisk, DiskStage
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.runs.admission.run_queue import RunWait
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
@@ -29,6 +30,7 @@ class CountRuns:
     tracker: ProgressTracker
     registry: WorkerRegistry
     refused_streams: RefusedStreams
+    awaited_disk: AwaitedDisk
     clock: Clock
 
     async def count(self, run: Run) -> RunCounts | None:
@@ -86,6 +88,7 @@ class CountRuns:
         return (
             # First: without its streams and buckets NATS shows no worker either.
             awaited_stream(run.pool, self.refused_streams())
+            or self.awaited_disk(DiskStage.DISPATCH)
             or awaited_worker(run.order.model, run.pool, workers)
             or awaited_server(run.order.base_url, run.pool, workers)
         )

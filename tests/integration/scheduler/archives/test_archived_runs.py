@@ -68,7 +68,9 @@ class Scheduler:
 
     @property
     def archives(self) -> ArchiveRuns:
-        return ArchiveRuns(self.runs, PostgresRunArchives(self.session), self.record, SetClock())
+        return ArchiveRuns(
+            self.runs, PostgresRunArchives(self.session), self.record, SetClock(), lambda: None
+        )
 
     async def closed(self, *, at: datetime = START, project_id: int = 0) -> RunId:
         run = await self.runs.add(new_run(project_id=project_id), "")
@@ -173,7 +175,7 @@ async def test_no_run_is_archived_by_age_once_results_has_no_store(scheduler: Sc
         await scheduler.archives.move_some()
     record = StepwiseArchive()
     record.has_store = False
-    ordered = ArchiveRuns(scheduler.runs, archives, record, SetClock())
+    ordered = ArchiveRuns(scheduler.runs, archives, record, SetClock(), lambda: None)
     run_id = await scheduler.closed(at=START - timedelta(days=9))
     for _ in range(3):
         await ArchiveOldRuns(archives, SetClock(), 8).archive()

@@ -34,6 +34,7 @@ def leading(harness: SchedulerHarness) -> LeadRuns:
         harness.tracker,
         harness.clock,
         new_driver,
+        harness.disks.awaited,
     )
 
 
@@ -53,6 +54,53 @@ async def test_runs_beyond_the_limit_wait_and_then_run() -> None:
     await eventually(all_are_closed, "all five runs are closed")
     task.cancel()
     assert {(await harness.runs.get(run.run_id)).state for run in runs} == {RunState.COMPLETED}
+
+
+async def test_no_run_starts_while_a_disk_fills_up() -> None:
+    harness = SchedulerHarness()
+    await harness.fill_disk(900)
+    harness.fencing_token = harness.runs.begin_term()
+    cancelled, _ = await harness.start()
+    await harness.changing.cancel(cancelled.run_id, OPERATOR)
+
+    async def is_closed() -> bool:
+        return (await harness.runs.get(cancelled.run_id)).is_closed
+
+    run = await harness.submit(toy_order(limit=3))
+
+    async def is_completed() -> bool:
+        if run.run_id in harness.record.records:
+            await harness.work(run.run_id)
+            harness.clock.seconds += 0.1
+        return await _state(harness, run.run_id) == "completed"
+
+    task = asyncio.ensure_future(leading(harness).lead(harness.fencing_token))
+    # The leader works, but for admission.
+    await eventually(is_closed, "the cancelled run is closed")
+    assert await _state(harness, run.run_id) == "pending"
+    await harness.fill_disk(899)
+    await eventually(is_completed, "it starts by itself")
+    task.cancel()
+
+
+async def test_nothing_is_planned_or_sent_while_a_disk_is_full_and_what_is_on_its_way_is_recorded() -> None:
+    harness = SchedulerHarness(rule=credit_rule(min_shards=2, max_shards=2))
+    await harness.fill_disk(950)
+    run, driver = await harness.start()
+    await harness.advance(driver, 3)
+    assert run.run_id not in harness.record.records
+    await harness.fill_disk(940)
+    await harness.advance(driver, 3)
+    await harness.fill_disk(950)
+    answered = await harness.work(run.run_id)
+    await harness.advance(driver, 5)
+    assert answered == len(harness.asked) > 0
+    assert not harness.stream.sent.get(run.run_id)
+    assert (await harness.runs.get(run.run_id)).state is RunState.RUNNING
+    await harness.fill_disk(0)
+    ended = await harness.finish(run.run_id, driver)
+    assert ended.state is RunState.COMPLETED
+    assert len(harness.asked) == len(set(harness.asked)) == ended.total
 
 
 async def test_high_priority_goes_first_and_then_age() -> None:

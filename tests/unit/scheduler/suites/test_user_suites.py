@@ -66,7 +66,7 @@ class Stand:
         installed = YamlInstalledSuites(write_suite(self.folder / "suites", CHOICE_TASK))
         self.all = FindSuites(installed, self.stored, FileSuiteCache(self.cache), read_document)
         self.checking = CheckSuite(read_document, installed)
-        self.adding = AddSuite(self.checking, self.stored, SetClock())
+        self.adding = AddSuite(self.checking, self.stored, SetClock(), lambda: None)
         self.deleting = DeleteSuite(self.stored, installed, SetClock())
         self.showing = ShowSample(self.all, FileRows())
 

@@ -14,6 +14,8 @@ from pyarrow import parquet
 
 from services.common.errors import DependencyUnavailable, InvalidSetting, ObjectStoreUnavailable
 from services.common.objects.obstore_objects import ObstoreObjects
+from services.scheduler.disks.disk_use import DiskFull
+from services.scheduler.disks.watch_disks import WatchDisks
 from services.scheduler.uploads.add_dataset import AddDataset, AddedDataset
 from services.scheduler.uploads.concurrent_uploads import UploadLimits, Uploads
 from services.scheduler.uploads.dataset import Dataset, DatasetHeader, DatasetId
@@ -27,6 +29,7 @@ from tests.fakes.scheduler.upload_stores import EmptyStorage
 from tests.fakes.storage import hostile_checks
 from tests.fakes.storage.checked_files import NO_LIMITS, jsonl
 from tests.fakes.storage.memory_objects import MemoryObjects
+from tests.fakes.storage.set_disk import DISK_LIMITS, SetDisk
 
 DATASET = DatasetId("ds_" + "0" * 32)
 # What hardly compresses: two parts.
@@ -74,6 +77,8 @@ class Adding:
         limit: StorageUse = NO_QUOTA.limit,
     ) -> None:
         self.objects = MemoryObjects(refuse_after=refuse_after)
+        self.disk = SetDisk()
+        self.disks = WatchDisks([self.disk], DISK_LIMITS)
         self.datasets = KeptDatasets()
         self._adding = AddDataset(
             program,
@@ -86,6 +91,7 @@ class Adding:
                     uploads=uploads, per_user=per_user, seconds=seconds, silent_seconds=silent_seconds
                 ),
                 start_check,
+                self.disks.check_uploads,
             ),
             EmptyStorage(limit),
         )
@@ -149,6 +155,18 @@ async def test_user_with_all_his_slots_leaves_those_of_others() -> None:
     assert (await uploads.add(sent([HEAVY]), user="bob")).dataset is not None
     both_hang.set()
     await asyncio.gather(*going)
+    assert await uploads.next_is_taken()
+
+
+async def test_an_upload_is_refused_while_a_disk_fills_up() -> None:
+    uploads = Adding()
+    uploads.disk.used = 800
+    await uploads.disks.watch()
+    with pytest.raises(DiskFull):
+        await uploads.add(sent([HEAVY]))
+    assert not list(uploads.objects.keys(""))
+    uploads.disk.used = 799
+    await uploads.disks.watch()
     assert await uploads.next_is_taken()
 
 

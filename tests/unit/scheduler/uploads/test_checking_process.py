@@ -35,7 +35,7 @@ CHECKED = CheckedFile("d", 2**40, DatasetFormat.PARQUET, RowFacts(2, 1, ("m",), 
 
 
 async def checked(check: WriteFrames, objects: MemoryObjects) -> CheckedFile:
-    uploads = Uploads(UploadLimits(uploads=1, per_user=1, seconds=60), start_check)
+    uploads = Uploads(UploadLimits(uploads=1, per_user=1, seconds=60), start_check, lambda: None)
 
     async def chunks() -> AsyncIterator[bytes]:
         yield b"x"

@@ -77,6 +77,12 @@ async def test_steps_follow_what_happens() -> None:
     )
     harness.refused_streams.clear()
     harness.registry.live = [ready_worker()]
+    await harness.fill_disk(950)
+    assert await _step(harness, run.run_id) == (
+        "waiting for room: the disk of Postgres is 95.0% full; uploads and runs wait until it is below 95%"
+    )
+    await harness.fill_disk(949)
+    assert await _step(harness, run.run_id) == "running"
     await harness.changing.pause(run.run_id, OPERATOR)
     assert await _step(harness, run.run_id) == "paused"
     await harness.changing.resume(run.run_id, OPERATOR)
