@@ -48,17 +48,30 @@ def verify(
         read = read_card(card)
         found = check(read, export, key)
         run = read["run"] if isinstance(read["run"], dict) else {}
-        facts = {"run_id": run.get("run_id"), "key": read["key"], "holds": not found.faults}
+        facts = {
+            "run_id": run.get("run_id"),
+            "key": read["key"],
+            "holds": not found.faults,
+            "signer_verified": bool(key and not found.faults),
+        }
         sentences = [*(f"FAULT: {fault}" for fault in found.faults), *found.notes]
         if as_json:
             terminal.emit({**facts, "faults": [*found.faults], "notes": [*found.notes]})
         else:
             for sentence in sentences:
                 say(terminal.out, sentence, style="red" if sentence.startswith("FAULT") else "")
-            say(terminal.out, "The card holds." if not found.faults else "The card does not hold.")
+            say(terminal.out, _conclusion(found, key), style="" if key or found.faults else "yellow")
         return ExitCode.FAILED if found.faults else ExitCode.OK
 
     execute(terminal, checked)
+
+
+def _conclusion(found: Checked, key: str) -> str:
+    if found.faults:
+        return "The card does not hold."
+    if key:
+        return "The card holds."
+    return "The contents are intact. Who signed them is not verified: give the installation's key by --key."
 
 
 def read_card(path: Path) -> Mapping[str, Any]:
