@@ -16,11 +16,13 @@ from proctor.cli.gateway import Session
 from proctor.cli.render.table import Column, numbers, table, texts
 from proctor.cli.render.terminal import quoted, say, write_verbatim
 from proctor.cli.render.words import NONE, document, p_word, scoring_word
-from proctor.client.errors import Refused
+from proctor.client.errors import ClientError, Refused, Unreachable
 from proctor.client.pages import all_pages
 from proctor.client.proctor_client import ProctorClient
-from proctor.v1 import comparison_pb2, comparison_service_pb2
+from proctor.v1 import comparison_pb2, comparison_service_pb2, leaderboard_service_pb2, run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
+from proctor.wire.comparison_notes import judge_warnings, main_metric, noise_sentence
 
 _ALL_TASKS = "all tasks"
 _PAGE_SIZE = 500
@@ -78,8 +80,13 @@ async def compare(session: Session, options: CompareOptions) -> None:
             )
         )
     ).comparison
+    notes = await _notes_beside(session.client, comparison)
     if not options.flips:
-        session.terminal.show(comparison, print_comparison)
+        if session.terminal.is_json:
+            session.terminal.emit({**document(comparison), "notes": list(notes)})
+        else:
+            print_comparison(session.terminal.out, comparison)
+            _print_notes(session.terminal.out, notes)
         return
     request = comparison_service_pb2.ListFlipsRequest(
         first_run_id=comparison.runs[0].run_id,
@@ -89,11 +96,46 @@ async def compare(session: Session, options: CompareOptions) -> None:
     )
     found = await _flips(session.client, request, options.max_flips)
     if session.terminal.is_json:
-        session.terminal.emit({**document(comparison), "flips": [document(flip) for flip in found]})
+        session.terminal.emit(
+            {**document(comparison), "flips": [document(flip) for flip in found], "notes": list(notes)}
+        )
     else:
         print_comparison(session.terminal.out, comparison)
+        _print_notes(session.terminal.out, notes)
         of_flips = [each for each in comparison.differences if each.task == options.flips]
         print_flips(session.terminal.out, found, less_is_better=any(each.less_is_better for each in of_flips))
+
+
+async def _notes_beside(client: ProctorClient, comparison: comparison_pb2.Comparison) -> Sequence[str]:
+    """What single runs scatter by, where repetitions are stored; and whether the runs were judged alike."""
+    notes: list[str] = []
+    metric, known = main_metric(comparison), set[str]()
+    for run in comparison.runs if metric else ():
+        if run.run_id in known:
+            continue
+        try:
+            request = leaderboard_service_pb2.GetNoiseRequest(run_id=run.run_id, metric=metric)
+            noise = await client.leaderboard.GetNoise(request)
+        except Unreachable:
+            raise
+        except ClientError:
+            # Such as an archived run: the comparison stands without.
+            continue
+        known |= {*noise.run_ids}
+        if noise.HasField("split"):
+            notes.append(noise_sentence(run.model, noise, f"{noise.split.noise_floor:.4f}"))
+    judging = [await _judging_runs(client, run.run_id) for run in comparison.runs]
+    return [*notes, *judge_warnings([run.model for run in comparison.runs], judging)]
+
+
+async def _judging_runs(client: ProctorClient, run_id: str) -> Sequence[run_pb2.Run]:
+    found = await client.runs.ListRuns(scheduler_pb2.ListRunsRequest(benchmark=run_id, page_size=50))
+    return [run for run in found.runs if run.order.judge.run_id == run_id]
+
+
+def _print_notes(console: Console, notes: Sequence[str]) -> None:
+    for note in notes:
+        say(console, f"Note: {note}", style="yellow")
 
 
 def runs_and_models(names: Sequence[str], benchmark: str) -> tuple[Sequence[str], Sequence[str]]:

@@ -17,6 +17,7 @@ from services.gateway.api.comparisons.conclusions import (
     recommendations,
     significance,
 )
+from services.gateway.api.comparisons.notes import NoiseFloorShown, read_notes
 from services.gateway.api.models import full_model, names_of, provider_and_name
 from services.gateway.api.suites.schemas import BenchmarkName
 from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
@@ -143,6 +144,9 @@ class ComparisonShown(BaseModel):
         description="Per pair, task and metric; and for the whole benchmark"
     )
     corrected_over: int = Field(description="Number of tests in the Holm correction")
+    noise_floors: list[NoiseFloorShown] = Field(
+        default_factory=list, description="By how much two single runs of a model must differ here"
+    )
 
 
 class Compared(BaseModel):
@@ -167,7 +171,11 @@ async def compare(scheduler: SchedulerCalls, results: ResultsCalls, body: Compar
     # Results stores models under their full names.
     request.models[:] = [await full_model(scheduler, model) for model in request.models]
     response = await results.comparisons.CompareRuns(request)
-    return Compared(comparison=comparison_shown(response.comparison))
+    shown = comparison_shown(response.comparison)
+    notes = await read_notes(scheduler, results, response.comparison, shown.models_compared)
+    shown.noise_floors = list(notes.noise_floors)
+    shown.warnings += notes.judge_warnings
+    return Compared(comparison=shown)
 
 
 def comparison_shown(comparison: comparison_pb2.Comparison) -> ComparisonShown:

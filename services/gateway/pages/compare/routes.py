@@ -13,6 +13,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.leaderboard_service_pb2 import ListHistoryRequest
 from proctor.values.run import MAX_HISTORY_DAYS
 from services.common.errors import DomainError, ErrorKind
+from services.gateway.api.comparisons.notes import read_notes
 from services.gateway.api.comparisons.routes import run_names
 from services.gateway.api.models import full_model
 from services.gateway.auth.identity import Now
@@ -129,7 +130,8 @@ async def _figures_and_samples(
         return None, refused, SamplesView(), []
     benchmarks = compared_benchmarks(runs)
     comparison.benchmark = names_of(benchmarks)
-    figures = comparison_view(comparison, summaries)
+    notes = await read_notes(backends.scheduler, results, comparison, run_names(comparison))
+    figures = comparison_view(comparison, summaries, notes)
     chosen = address.with_task(figures.tasks)
     if samples is None or chosen.task != task:
         samples = await _samples(results, chosen, summaries)

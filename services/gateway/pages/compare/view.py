@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from proctor.v1 import comparison_pb2, summary_pb2
 from proctor.values.comparison import Verdict
 from services.gateway.api.comparisons.conclusions import DEPENDS_ON_UNPARSED, DifferenceShown, Lead, lead_of
+from services.gateway.api.comparisons.notes import ComparisonNotes, NoiseFloorShown
 from services.gateway.api.comparisons.routes import (
     ComparedJob,
     ComparisonShown,
@@ -122,6 +123,7 @@ class ComparisonView:
     conditions: Sequence[DifferingConditionShown]
     warnings: Sequence[str]
     recommendations: Sequence[str]
+    noise_floors: Sequence[NoiseFloorShown]
 
     @property
     def tasks(self) -> Sequence[str]:
@@ -135,7 +137,9 @@ class ComparisonView:
 
 
 def comparison_view(
-    comparison: comparison_pb2.Comparison, summaries: Sequence[summary_pb2.RunSummary]
+    comparison: comparison_pb2.Comparison,
+    summaries: Sequence[summary_pb2.RunSummary],
+    notes: ComparisonNotes = ComparisonNotes(),  # noqa: B008  # it is frozen
 ) -> ComparisonView:
     """`summaries` are those of the runs, in their order."""
     shown = comparison_shown(comparison)
@@ -155,8 +159,9 @@ def comparison_view(
         scale=Scale.around([0.0, *(end for row in rows for end in (row.value, *(row.ends or ())))]),
         corrected_over=comparison.corrected_over,
         conditions=shown.conditions,
-        warnings=list(comparison.warnings),
+        warnings=[*comparison.warnings, *notes.judge_warnings],
         recommendations=shown.recommendations,
+        noise_floors=notes.noise_floors,
     )
 
 

@@ -1,0 +1,56 @@
+"""What to know beside a comparison: how far single runs scatter, and whether the runs were judged alike."""
+
+from collections.abc import Iterator, Sequence
+
+from proctor.v1 import comparison_pb2, leaderboard_service_pb2, run_pb2
+
+# A judge by what its verdicts depend on: model, prompt with its digest, scale, and verdicts on each answer.
+_Judge = tuple[str, str, str, str, int]
+
+
+def main_metric(comparison: comparison_pb2.Comparison) -> str:
+    """That of the benchmark as a whole; "" where it was not compared."""
+    return next((each.metric for each in comparison.differences if not each.task), "")
+
+
+def noise_sentence(model: str, noise: leaderboard_service_pb2.GetNoiseResponse, floor: str) -> str:
+    """`floor` is that of the noise, as figures are written where it is shown."""
+    count, rollouts = len(noise.run_ids), noise.rollouts
+    of = f"{count} runs" if count > 1 else f"{rollouts} rollouts of one run"
+    return (
+        f"Two single runs of {model} must differ by {floor} here ({noise.metric}): in 95 % of repetitions "
+        f"they differ by less, as {of} tell."
+    )
+
+
+def judge_warnings(names: Sequence[str], judging: Sequence[Sequence[run_pb2.Run]]) -> Iterator[str]:
+    """A sentence where two of the runs were judged by other panels. `judging`: the judging runs of each run.
+
+    Runs that nobody judged, and judges that compare pairs of answers, say nothing.
+    """
+    panels = [frozenset(map(_judge, filter(_counts, runs))) for runs in judging]
+    judged = [(name, panel) for name, panel in zip(names, panels, strict=True) if panel]
+    if len({panel for _, panel in judged}) > 1:
+        shared = frozenset.intersection(*(panel for _, panel in judged))
+        words = "; ".join(f"{name} by {_words(panel, shared)}" for name, panel in judged)
+        yield f"The runs were judged under other conditions, so verdicts on them do not compare: {words}."
+
+
+def _counts(run: run_pb2.Run) -> bool:
+    return run.state == run_pb2.RUN_STATE_COMPLETED and not run.order.judge.against_run_id
+
+
+def _judge(run: run_pb2.Run) -> _Judge:
+    judge = run.order.judge
+    prompt = f"{judge.prompt} {judge.version}".strip()
+    return run.order.model, prompt, judge.digest, judge.scale, max(run.order.rollouts, 1)
+
+
+def _words(panel: frozenset[_Judge], shared: frozenset[_Judge]) -> str:
+    """Those that not all have, and how many others."""
+    own = [
+        f"{model} ({prompt} {digest[:8]}, {scale}" + (f", {rollouts} verdicts each)" if rollouts > 1 else ")")
+        for model, prompt, digest, scale, rollouts in sorted(panel - shared)
+    ]
+    others = f"{len(panel & shared)} that all have" if panel & shared else ""
+    return " and ".join(part for part in (", ".join(own), others) if part)

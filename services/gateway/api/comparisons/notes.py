@@ -1,0 +1,97 @@
+"""What to know beside a comparison: what single runs scatter by, and whether the runs were judged alike."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, Field
+
+from proctor.v1 import comparison_pb2, leaderboard_service_pb2, run_pb2
+from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.wire.comparison_notes import judge_warnings, main_metric
+from services.common.errors import DomainError
+from services.gateway.backends.calls import Results, Scheduler
+
+# The newest judging runs of a run that are looked at.
+_JUDGES = 50
+# For each run: repetitions of millions of rows take longer to read.
+_NOISE_SECONDS = 3.0
+
+
+class NoiseFloorShown(BaseModel):
+    job_id: str = Field(description="The job whose repetitions it is of")
+    model: str
+    metric: str
+    noise_floor: float = Field(
+        description="Two single runs of the model differ by less in 95 % of repetitions"
+    )
+    runs: int = Field(description="The job and its repetitions")
+    rollouts: int
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonNotes:
+    """`noise_floors` of the runs that were repeated, in rows, rollouts or runs."""
+
+    noise_floors: Sequence[NoiseFloorShown] = ()
+    judge_warnings: Sequence[str] = ()
+
+
+async def read_notes(
+    scheduler: Scheduler, results: Results, comparison: comparison_pb2.Comparison, names: Sequence[str]
+) -> ComparisonNotes:
+    """`names` are those of the compared runs."""
+    floors, judging = await asyncio.gather(
+        _noise_floors(results, comparison, names),
+        asyncio.gather(*(_judging_runs(scheduler, run.run_id) for run in comparison.runs)),
+    )
+    return ComparisonNotes(floors, list(judge_warnings(names, judging)))
+
+
+async def _noise_floors(
+    results: Results, comparison: comparison_pb2.Comparison, names: Sequence[str]
+) -> Sequence[NoiseFloorShown]:
+    metric = main_metric(comparison)
+    if not metric:
+        return []
+    found: dict[str, NoiseFloorShown] = {}
+    # One at a time: each reads all scores of the repetitions. Runs of one model share theirs.
+    for run, name in zip(comparison.runs, names, strict=True):
+        if run.run_id in found:
+            continue
+        noise = await _noise(results, run.run_id, metric)
+        if noise is None or not noise.HasField("split"):
+            continue
+        shown = NoiseFloorShown(
+            job_id=run.run_id,
+            model=name,
+            metric=noise.metric,
+            noise_floor=noise.split.noise_floor,
+            runs=len(noise.run_ids),
+            rollouts=noise.rollouts,
+        )
+        found |= dict.fromkeys((run.run_id, *noise.run_ids), shown)
+    shown_once = {each.job_id: each for each in found.values()}
+    return list(shown_once.values())
+
+
+async def _noise(
+    results: Results, run_id: str, metric: str
+) -> leaderboard_service_pb2.GetNoiseResponse | None:
+    """None where it cannot be told, or not soon: the comparison stands without it.
+
+    Such as of an archived run, or a metric that its figures lack.
+    """
+    request = leaderboard_service_pb2.GetNoiseRequest(run_id=run_id, metric=metric)
+    try:
+        async with asyncio.timeout(_NOISE_SECONDS):
+            return await results.leaderboard.GetNoise(request)
+    except (DomainError, TimeoutError):
+        return None
+
+
+async def _judging_runs(scheduler: Scheduler, run_id: str) -> Sequence[run_pb2.Run]:
+    request = scheduler_pb2.ListRunsRequest(benchmark=run_id, page_size=_JUDGES)
+    found = await scheduler.runs.ListRuns(request)
+    # A suite may be called as the run is.
+    return [run for run in found.runs if run.order.judge.run_id == run_id]

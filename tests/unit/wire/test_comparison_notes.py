@@ -1,0 +1,54 @@
+"""What is said beside a comparison: noise of repetitions, and judges under other conditions."""
+
+from typing import Any
+
+import pytest
+
+from proctor.v1 import leaderboard_service_pb2, run_pb2
+from proctor.wire.comparison_notes import judge_warnings, noise_sentence
+
+
+def judged(model: str = "openai/judge", **judge: Any) -> run_pb2.Run:
+    rollouts, state = judge.pop("rollouts", 1), judge.pop("state", run_pb2.RUN_STATE_COMPLETED)
+    facts = {"prompt": "correctness", "version": "1", "digest": "ab" * 32, "scale": "yes-no", **judge}
+    order = run_pb2.RunOrder(model=model, rollouts=rollouts, judge=run_pb2.Judge(**facts))
+    return run_pb2.Run(order=order, state=state)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [judged("openai/another")],
+        [judged(version="2")],
+        [judged(digest="cd" * 32)],
+        [judged(scale="1-5")],
+        [judged(rollouts=3)],
+        [judged(), judged("openai/another")],
+    ],
+)
+def test_judges_under_other_conditions_are_told_apart(other: list[run_pb2.Run]) -> None:
+    [sentence] = judge_warnings(["a", "b"], [[judged()], other])
+    assert "judged under other conditions" in sentence
+    assert "a by" in sentence
+    assert "b by" in sentence
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [judged()],
+        [judged(), judged()],
+        [],
+        [judged("openai/another", against_run_id="x"), judged()],
+        [judged("openai/another", state=run_pb2.RUN_STATE_FAILED)],
+    ],
+)
+def test_judges_alike_or_none_are_no_warning(other: list[run_pb2.Run]) -> None:
+    assert list(judge_warnings(["a", "b"], [[judged()], other])) == []
+
+
+def test_noise_names_what_it_is_from() -> None:
+    repeated = leaderboard_service_pb2.GetNoiseResponse(metric="acc", run_ids=["1", "2", "3"], rollouts=1)
+    assert noise_sentence("a", repeated, "0.0230").endswith("as 3 runs tell.")
+    rolled = leaderboard_service_pb2.GetNoiseResponse(metric="acc", run_ids=["1"], rollouts=4)
+    assert noise_sentence("a", rolled, "0.0230").endswith("as 4 rollouts of one run tell.")
