@@ -45,6 +45,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "export": "results.export:export",
         "card": "results.export:card",
         "verify": "results.cards.verify:verify",
+        "contamination": "results.contamination.commands:contamination_group",
         "rescore": "results.rescore:rescore",
         "runs": "runs.commands:runs_group",
         "golden": "results.export:golden_group",
