@@ -10,7 +10,8 @@ from services.results.scoring.numbers.written_numbers import WrittenNumber, read
 
 # Behind these comes why, or where the number comes from: it is left out.
 _REASON = re.compile(
-    r"""[,;(]?\s* (?<!\w) (?: because | since | as\s(?:there|the|we|it|each|shown) | given
+    r"""[,;(]?\s* (?<!\w) (?: because | since | as\s(?:there|the|we|it|each|shown|he|she|they|this|that)\b
+        | given
         | rounded\s(?:to|up|down|off)(?!(?:\s(?:up|down|off))?(?:\sto)?\s[-$€£¥]?\d[\d,.]*(?!\d)
           (?!\s?(?:d\.?p|s\.?f|decimal|significant|sig|places?|digits?)))
         | not | rather\sthan | instead\sof | assuming | which\sincludes?
@@ -49,6 +50,12 @@ _SUMMED = re.compile(
     r"\s(?:in\s(?:total|all)|altogether|all\stogether|combined|together)\b",
     re.IGNORECASE,
 )
+# "6 carrots to get 5 cookies in total"
+_IS_FOR = re.compile(r"\d.*\bto [a-z]+ \Z", re.IGNORECASE | re.DOTALL)
+# "If she picks 24 in total, then it is 12 a trip"
+_GOES_ON_TO = re.compile(r"\b(?:is|are|then|so)\b[^.\n]*\d", re.IGNORECASE)
+# "3 red pens and 3 blue pens": two counts.
+_TWICE = re.compile(r"(?<![\d.,])(\d[\d.,]*) (?:[a-z]+ ){1,3}and \1 [a-z]+", re.IGNORECASE)
 _WORDS_OF_SUMS = ("total", "all", "together", "combined")
 _REPLACED = re.compile(
     r"\bnot\s(?!only|just|merely|simply)[^,.;:\n]{1,40}?,?\sbut\s(?:rather\s)?", re.IGNORECASE
@@ -57,6 +64,14 @@ _REPLACED = re.compile(
 _PURPOSE = re.compile(
     r"(\d\S*(?: [a-z]+){0,4}),? (?:in order )?to (?:finish|complete|cover|buy|afford|pay|save|earn|meet|win"
     r"|pass|feed|fill|travel|drive|walk|read|serve|achieve)\b[^=]*\Z",
+    re.IGNORECASE,
+)
+# So does "so she needs 5 eggs to make 15 flans", but no ratio: "5 eggs make 15 flans".
+_PURPOSE_OF_CONCLUSION = re.compile(
+    r"(\A\W*(?:so|thus|therefore|hence|this means|that means)\b[^\d=]*\d\S*(?: [a-z]+){0,4}) to "
+    r"(?:speed talk|get|make|last|reach|meet|have|produce|score|climb|run|write"
+    r"|cook|bake|build|paint|clean|eat|drink|sell|raise|collect|hold|fit|type|swim|cross|plant|deliver|print|pack"
+    r"|wash|lose|gain|learn|play|watch|grow|mow)\b[^=]*\Z",
     re.IGNORECASE,
 )
 # "2 people that lifted at least 46 pounds": a bound in what the number is of is no second value.
@@ -72,6 +87,10 @@ _WAYS = re.compile(
     r"|combinations?"
     r"|possibilities|outcomes?|methods?))\b(?:(?!\b(?:and|or|but|so|each|per|plus|while)\b)[^.,;:=\n])*",
     re.IGNORECASE,
+)
+# "He pays $12 for 5 apples and 5 pears"
+_PRICE = re.compile(
+    r"([$€£₹]\s?\d[\d,.]*(?: [a-z]+){0,4}) (?:for|over) (?:the )?\d[^=$€£₹\n]*(?=[.\n]|\Z)", re.IGNORECASE
 )
 _WORDS_OF_BOUNDS = ("than", "at least", "at most", "over", "under", "above", "below", "exactly")
 _WORDS_OF_WAYS = ("way", "arrangement", "permutation", "combination", "possibilit", "outcome", "method")
@@ -92,6 +111,8 @@ def claimed(claim: str) -> WrittenNumber | None:
     if is_of_a_name(claim):
         return None
     for candidate in _candidates(claim):
+        if " and " in candidate and _TWICE.search(candidate):
+            return None
         read = _without_turn(candidate)
         if read is not None or has_number(candidate):
             return read
@@ -103,12 +124,18 @@ def summed(text: str) -> WrittenNumber | None:
     if not has_one_of(text.casefold(), _WORDS_OF_SUMS):
         return None
     sums = [*_SUMMED.finditer(text)]
-    return read_number(sums[0]["sum"] + sums[0]["of"]) if len(sums) == 1 and "=" not in text else None
+    if len(sums) != 1 or "=" in text or _IS_FOR.search(text, 0, sums[0].start()):
+        return None
+    if _GOES_ON_TO.search(text, sums[0].end()):
+        return None
+    return read_number(sums[0]["sum"] + sums[0]["of"])
 
 
 def without_reason(text: str) -> str:
     if " to " in text:
         text = _PURPOSE.sub(r"\1", text)
+    if " for " in text or " over " in text:
+        text = _PRICE.sub(r"\1", text)
     folded = text.casefold()
     if has_one_of(folded, _WORDS_OF_WAYS):
         text = _WAYS.sub(r"\1", text)
@@ -125,6 +152,11 @@ def without_reason(text: str) -> str:
         not DIGIT.search(head) or _ROUNDED_RESULT.search(text, reason.end())
     )
     return text if is_of_what_follows else head
+
+
+def without_purpose(sentence: str) -> str:
+    """Without what the number of a conclusion is for."""
+    return _PURPOSE_OF_CONCLUSION.sub(r"\1", sentence) if " to " in sentence else sentence
 
 
 def may_turn(text: str) -> bool:

@@ -4,10 +4,18 @@ import re
 from collections.abc import Iterator
 
 from services.results.scoring.answer_words import COURTESY, has_one_of
-from services.results.scoring.numbers.claims import claimed, may_turn, summed, without_reason, without_remarks
+from services.results.scoring.numbers.claims import (
+    claimed,
+    may_turn,
+    summed,
+    without_purpose,
+    without_reason,
+    without_remarks,
+)
 from services.results.scoring.numbers.named_things import is_of_a_name
 from services.results.scoring.numbers.number_forms import in_one_form
 from services.results.scoring.numbers.number_tokens import DIGIT, has_number
+from services.results.scoring.numbers.operations import leaves_result_out, result_of_operation
 from services.results.scoring.numbers.written_numbers import WrittenNumber, read_number
 
 # Neither "i.e. 12" nor the factorial in "4! = 24".
@@ -20,8 +28,8 @@ _SENTENCE_END = re.compile(_ASCII_END, re.DOTALL)
 _ANY_SENTENCE_END = re.compile(rf"{_ASCII_END}|(?<=[。！？])", re.DOTALL)
 _LEADS_ON = re.compile(
     r"""(?<!\w) (?: so | i\.e\.,? | therefore | thus | hence | altogether | (?<!to\s)makes? | gives? | got
-        | obtain(?:s|ed)? | yields?
-        | gets?(?!\s+(?:to|there|here|home|back|in|out|up)\b) | equals?
+        | obtain(?:s|ed)? | yields? | result(?:s|ing)?\sin
+        | (?<!to\s)gets?(?!\s+(?:to|there|here|home|back|in|out|up)\b) | equals?
         | totals? | leaves | leaving | is | are | was | were | (?<!to\s)be
         | ist | est | es | è | é )(?!\w)
         | (?<!\d\s):(?=\s) | [⇒→∴] | 因此 | 所以 | 一共 | 总共 | 共 | 合計 | 是 | は""",
@@ -46,11 +54,13 @@ _NUMBER_WORD = re.compile(
     r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty)\b",
     re.IGNORECASE,
 )
+_NONE_LEFT = re.compile(r"\b(?:no|none|zero|nothing)\b[^.\n]*\b(?:left|remain\w*)\b", re.IGNORECASE)
 # No conclusion is drawn, or one is denied.
 _REFUSES = re.compile(
-    r"""(?<!\bwho\s)\b(?: cannot | can(?:'t|\snot) | could(?:n't|\snot)
+    r"""(?<!\bwho\s)(?<!\bthat\s)\b(?: cannot | can(?:'t|\snot) | could(?:n't|\snot)
         | (?:not|n't)\s(?:\w+\s)?(?:enough|possible|sufficient|know)
-        | would\sneed | please\s(?:provide|clarify|share) | sorry
+        | would\sneed\s(?:\d+\s)?(?:more|to\sknow|additional\sinf|further)
+        | please\s(?:provide|clarify|share) | sorry
         | (?:the|this)\s(?:question|problem|task|exercise)\s(?:has|asks|contains|consists|says|states|mentions
           |requires|gives)
         | insufficient | unable | impossible | undetermined | unknown | incorrect | wrong | as\san\sai )\b""",
@@ -107,7 +117,7 @@ _GOES_ON = re.compile(r"(?:while|whereas|or)\b")
 # Of things that are counted: "= 40 girls are not in it".
 _SAYS_OF_WHAT = re.compile(r"= ?\S{0,2}\d[\d,.]*%? (?:[a-z]+ ){1,5}(?:are|were)(?= not\b)", re.IGNORECASE)
 # Two facts in one sentence: the width is 5 and the length is 6.
-_FACT = re.compile(r"\b(?:is|are|was|were)\b[^.]*\d", re.IGNORECASE)
+_FACT = re.compile(r"\b(?:is|are|was|were|gets|has|receives|pays|needs)\b[^.]*\d", re.IGNORECASE)
 _AND = re.compile(r"\band\b", re.IGNORECASE)
 ITEM = "\N{BULLET}"
 _COMPUTES = re.compile(r"[\d)\w%]\s*[+*/×x÷\u2013-]\s*[$€£]?\s?[\d(.]|\d%? of |\d! ")
@@ -124,6 +134,22 @@ _OF_WHAT = re.compile(
     # "= 5 hours to read 120 pages": no verb follows that would state another one.
     rf"|\b(?:to [a-z]+|for|before|that the|(?:by|from) [a-z]+ing)\b(?:(?!{_STATES})[^,.;:=\d])*\Z"
 )
+# "As each costs $3, the total is $60": what follows it concludes.
+_REASON_FIRST = re.compile(
+    r"\W*(?:as|since|because|given)\b(?:(?!\b(?:cannot|can't|not|unknown)\b)[^,\n=]|,(?=\d))*,\s+"
+    r"(?=[^,\n]*\d)",
+    re.IGNORECASE,
+)
+_ROUNDED = re.compile(
+    r"(?:,? (?:which|this|that) (?:is |can be |must be )?round(?:s|ed)|\d rounds)(?: up| down| off)? to"
+    r"(?: approximately| about)? (?P<value>[$€£]?-?\d[\d,]*(?:\.\d+)?%?(?: [a-z]+)?)\W*\Z",
+    re.IGNORECASE,
+)
+_FIRST_OF_ALL = re.compile(r"\W*\d[\d.,]*%?(?: [a-z]+)?[.!]\W*", re.IGNORECASE)
+# "She finishes in 6th place": no count beside it is the answer.
+_PLACED = re.compile(r"\b\d+(?:st|nd|rd|th)\b (?:place|position|spot|rank)\b", re.IGNORECASE)
+# The same in another unit: 160 toys in 10 hours, or 16 an hour.
+_RESTATES = re.compile(r", (?:or|which|and|so)\b[^.\n]*\d")
 _BOLD = re.compile(r"\*\*([^*\n]{1,60})\*\*")
 # Several values with names, as "Ann: 12", "x = 12" and "a) 12".
 _ENTRY = re.compile(
@@ -133,7 +159,8 @@ _ENTRY = re.compile(
 )
 # One of several that are numbered, as "Answer 1: 5" and "b) 6".
 _NUMBERED_ENTRY = re.compile(
-    r"(?:^|(?<=[.,;\d%] )|(?<=and ))\W{0,8}(?:(?P<name>[^\W\d_]{1,12})\s?)?[(#]?(?P<mark>\d{1,2}"
+    r"(?:^\W{0,8}|(?:(?<=[.,;\d%] )|(?<=and ))[^\w+*/×÷=-]{0,8})"
+    r"(?:(?P<name>[^\W\d_]{1,12})\s?)?[(#]?(?P<mark>\d{1,2}"
     r"|(?<![^\W\d_])(?:[a-e]|i{1,3}|iv))\W{0,3}[:=)]\W{0,3}?"
     r"(?:[a-z] ?= ?)?(?P<value>[-$€£]{0,2}\d[\d.,]*)(?!\s?[-+*/×÷^=(\d])",
     re.MULTILINE | re.IGNORECASE,
@@ -170,6 +197,8 @@ def concluded(plain: str, text: str) -> WrittenNumber | None:
     for whole in _sentences_from_the_end(plain):
         if _is_in_words(whole) or _may_be_a_result(whole) or _WAVERS.match(whole) or _GOES_ON.match(whole):
             return None
+        if leaves_result_out(whole):
+            return _above(plain)
         is_aside = COURTESY.match(whole) or _REMARK.match(whole) or whole.rstrip().endswith("?")
         if not is_aside and len(whole) <= MAX_SENTENCE and has_number(whole):
             sentence = without_remarks(whole)
@@ -180,6 +209,12 @@ def concluded(plain: str, text: str) -> WrittenNumber | None:
                 return solved
             return _concluding(sentence) or _emphasised(sentence, text)
     return None
+
+
+def _above(text: str) -> WrittenNumber | None:
+    """The number that an answer begins with, where only its computation follows: "$12. We add 4 to 8"."""
+    first = first_sentence(text)
+    return claimed(first) if _FIRST_OF_ALL.fullmatch(first) else None
 
 
 def _solved(sentence: str) -> WrittenNumber | None:
@@ -194,7 +229,12 @@ def _solved(sentence: str) -> WrittenNumber | None:
 def _is_in_words(sentence: str) -> bool:
     """Whether a sentence concludes with a number in words: "It is taller, so it took three days"."""
     is_numberless = DIGIT.search(sentence) is None
-    return is_numberless and bool(_SUMS_UP.search(sentence) and _NUMBER_WORD.search(sentence))
+    if not is_numberless:
+        return False
+    return (
+        bool(_SUMS_UP.search(sentence) and _NUMBER_WORD.search(sentence))
+        or _NONE_LEFT.search(sentence) is not None
+    )
 
 
 def _may_be_a_result(sentence: str) -> bool:
@@ -203,12 +243,29 @@ def _may_be_a_result(sentence: str) -> bool:
 
 
 def _concluding(sentence: str) -> WrittenNumber | None:
+    if "th " in sentence and _PLACED.search(sentence):
+        return None
+    outcome = _rounded(sentence) or result_of_operation(sentence)
+    if outcome is not None:
+        return outcome
+    sentence = without_purpose(sentence)
     head = without_reason(sentence)
+    reason = None if DIGIT.search(head) else _REASON_FIRST.match(sentence)
+    return _concluding(sentence[reason.end() :]) if reason else _of_head(sentence, head)
+
+
+def _rounded(sentence: str) -> WrittenNumber | None:
+    found = _ROUNDED.search(sentence) if "round" in sentence else None
+    return read_number(found["value"]) if found else None
+
+
+def _of_head(sentence: str, head: str) -> WrittenNumber | None:
+    """`head`: the sentence without its reason."""
     if _draws_none(sentence, head):
         return None
     if _has_two_facts(head):
-        return _computed(sentence) if _SUMS_UP.search(_AND.split(sentence)[-1]) else None
-    result = _computed(sentence)
+        return computed(sentence) if _SUMS_UP.search(_AND.split(sentence)[-1]) else None
+    result = computed(sentence)
     if result is not None and head == sentence and not may_turn(sentence):
         # Other numbers of the sentence agree with it, or are not plain.
         return result
@@ -226,7 +283,7 @@ def _concluding(sentence: str) -> WrittenNumber | None:
     return claim if claim.value == result.value else None
 
 
-def _computed(sentence: str) -> WrittenNumber | None:
+def computed(sentence: str) -> WrittenNumber | None:
     """The result of the computation that a sentence ends with: "in 5 days he has 30 - 12 = 18 eggs"."""
     if "=" not in sentence:
         return None
@@ -242,6 +299,10 @@ def _computed(sentence: str) -> WrittenNumber | None:
         return None
     later = DIGIT.search(right, first.end())
     result = right[: later.start()] if later else right
+    if later and result.endswith((" or ", " or $")):
+        return None
+    if later and _RESTATES.search(right, later.end()):
+        return None
     # Another number only says of what, or in what time: "9 points in the 40 minutes".
     return read_number(result) if later is None or _OF_WHAT.search(result) else None
 
@@ -294,8 +355,17 @@ def _has_several_entries(text: str) -> bool:
     is_at_the_end = bool(entries) and not text[entries[-1].end() :].strip()
     if len(entries) < 2 or not is_at_the_end or _SUM.search(entries[-1]["label"]):
         return False
+    if re.search(
+        rf"{re.escape(entries[-1]['label'].strip())}\s*=[^\n=]*[-+*/×÷]", text[: entries[-1].start()]
+    ):
+        # It is computed above.
+        return False
     last = [read_number(entry["value"]) for entry in entries[-2:]]
     return last[0] is not None and last[1] is not None and last[0].value != last[1].value
+
+
+def _is_computed(name: str, above: str) -> bool:
+    return re.search(rf"{re.escape(name)}\s*=[^\n=]*[-+*/×÷]", above) is not None
 
 
 def _emphasised(sentence: str, text: str) -> WrittenNumber | None:

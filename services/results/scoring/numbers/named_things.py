@@ -31,10 +31,67 @@ _COUNT_OR_DO = frozenset(
         *("to", "can", "will", "they", "we", "could", "must"),
     )
 )
+_QUARTER = re.compile(r"Q[1-4],? (?:of )?(?:19|20)\d\d\b")
 _ACRONYM = re.compile(r"(?<![\w.])[A-Z]{2,6} \Z")
 _PROPER = re.compile(
     r"\b(?:[Ii]s|[Ww]as|[Aa]re|[Ww]ere|[Tt]he|[Aa]n?|called|named|uses?|using) "
     r"(?:[a-z]?[A-Z][\w'’-]* ){1,3}\Z"
+)
+# A text that is a name as a whole: "Boeing 747", "The Apollo 11".
+_WHOLE = re.compile(r"\W*(?:The )?(?P<name>(?:[A-Z]\w[\w'’-]* ){1,3})\d+\W*")
+# Words that a number follows as their value, and words that lead to one.
+_NO_NAMES = frozenset(
+    (
+        *(
+            "profit",
+            "cost",
+            "price",
+            "age",
+            "speed",
+            "distance",
+            "length",
+            "width",
+            "height",
+            "depth",
+            "area",
+        ),
+        *("volume", "time", "mean", "median", "mode", "average", "difference", "product", "ratio", "percent"),
+        *("percentage", "probability", "remainder", "quotient", "perimeter", "radius", "diameter", "weight"),
+        *("mass", "temperature", "amount", "balance", "change", "salary", "income", "revenue", "tax", "rate"),
+        *("discount", "interest", "days", "hours", "minutes", "seconds", "weeks", "months", "years", "steps"),
+        *("maximum", "minimum", "max", "min", "range", "slope", "degree", "rank", "power", "output", "angle"),
+        *(
+            "energy",
+            "force",
+            "people",
+            "loss",
+            "gain",
+            "left",
+            "remaining",
+            "output",
+            "return",
+            "yes",
+            "no",
+            "it",
+        ),
+        *(
+            "hence",
+            "thus",
+            "so",
+            "therefore",
+            "then",
+            "finally",
+            "in",
+            "on",
+            "at",
+            "by",
+            "for",
+            "from",
+            "and",
+        ),
+        *("we", "get", "equals", "that", "this", "not", "maybe", "perhaps", "option", "there", "has", "have"),
+        *("solution", "integer", "digit", "digits", "percentile", "variance", "frequency", "population"),
+    )
 )
 # What stands before a number that counts; also currencies and what is measured.
 _COUNTING = re.compile(
@@ -64,7 +121,7 @@ def is_of_a_name(text: str, start: int = 0) -> bool:
     if before.endswith(("the ", "The ")) and _MEMBER.match(text, at):
         # "The 17-year-old" is somebody; "a 12-foot board" is a length.
         return True
-    if _MONTH_BEHIND.match(text, at):
+    if _MONTH_BEHIND.match(text, at) or _QUARTER.match(text, at - 1):
         return True
     if not before.endswith(" "):
         return False
@@ -83,3 +140,11 @@ def _is_called(before: str, word: str, earlier: Sequence[str], text: str) -> boo
     if text.isupper() and text.count(" ") > _FEW_SPACES:
         return False
     return _ACRONYM.search(before) is not None or _PROPER.search(before) is not None
+
+
+def is_a_name(text: str) -> bool:
+    """Whether a whole answer is a name with its number."""
+    found = _WHOLE.fullmatch(text) if len(text) <= _REACH else None
+    if found is None:
+        return False
+    return not any(one.casefold() in _NO_NAMES or _COUNTING.fullmatch(one) for one in found["name"].split())

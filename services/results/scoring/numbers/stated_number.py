@@ -24,15 +24,21 @@ from services.results.scoring.numbers.claims import claimed
 from services.results.scoring.numbers.conclusion import (
     ITEM,
     MAX_SENTENCE,
+    computed,
     concluded,
     denies_number,
     first_sentence,
 )
-from services.results.scoring.numbers.named_things import is_of_a_name
+from services.results.scoring.numbers.named_things import is_a_name, is_of_a_name
 from services.results.scoring.numbers.number_forms import in_one_form
 from services.results.scoring.numbers.number_tokens import has_number
 from services.results.scoring.numbers.number_words import with_digits
-from services.results.scoring.numbers.written_numbers import WrittenNumber, bare_number, read_number
+from services.results.scoring.numbers.written_numbers import (
+    WrittenNumber,
+    bare_number,
+    plainly_said,
+    read_number,
+)
 
 _HASHES = re.compile(r"^\s*####[ \t]*(?=\S*[^\n]*\d)(?P<claim>[^\n]+)", re.MULTILINE)
 _FIELD = re.compile(
@@ -46,7 +52,7 @@ _STATEMENT = re.compile(
     rf"""
     (?<!\w) (?: final \s+ (?:answer|result|value|solution)
         | (?:(?:correct|right|exact|numerical|numeric|overall)\s+)* (?:answer|ans) )
-        (?:\s+(?:to|of|for|in)\s[^.:=\n]{{0,80}}?)? {_IS} \s*
+        (?:\s+(?:to|of|for|in)\s[^.:=\n]{{0,80}}?)? (?:\s?\([^()\n]{{1,40}}\))? {_IS} \s*
     """,
     re.IGNORECASE | re.VERBOSE,
 )
@@ -125,6 +131,14 @@ _WORD = re.compile(r"[^\W\d_]{2}")
 _DIGIT = re.compile(r"\d")
 _SIGN_BEFORE_BOX = re.compile(r"[-\u2212\d]")
 _SIGN_BEHIND_BOX = re.compile(r"\^|!(?=\w)")
+# How a text ends that goes on.
+_BREAKS_OFF = re.compile(
+    r"(?:[,(+×÷]|(?<!\d)(?<!\d )\b(?:the|an?|of|and|is|to|that|for|with|by|was|are|because|from|we|she|he"
+    r"|they|be|which|her|his|their|on|at|as|if|(?<!or )so|or))\s*\Z",
+    re.IGNORECASE,
+)
+# Characters: a shorter answer says no more than its number.
+_LAST_WORD, _SHORT = 12, 40
 _AS_CORRECTED = re.compile(
     r"\A[\s.,:;!*-]*(?:no,? )?(?:(?:it|that|this|the (?:correct|right|actual) answer"
     r"|the answer)(?:'s| is| should be| must be)? )?",
@@ -150,7 +164,8 @@ def stated_number(text: str, *, is_cut: bool = False) -> WrittenNumber | None:
 
     `is_cut`: the model had no more tokens. Then a conclusion may be a step on the way, and is not read.
     """
-    bare = None if is_cut else bare_number(text.strip())
+    is_cut = is_cut or (len(text) > _SHORT and _BREAKS_OFF.search(text[-_LAST_WORD:]) is not None)
+    bare = None if is_cut else bare_number(text.strip()) or plainly_said(text)
     if bare is not None:
         return bare
     boxed = [*BOXED.finditer(text)] if "box" in text else []
@@ -167,12 +182,12 @@ def stated_number(text: str, *, is_cut: bool = False) -> WrittenNumber | None:
         found = [one for one in found if "answer" in one[0].casefold()] or found
         if found:
             last = None if _DENIED.match(found[-1]["claim"]) else claimed(found[-1]["claim"].strip('"'))
-            return _unless_taken_back(last, plain[found[-1].end() :])
+            return _unless_taken_back(last, _without_list_marks(plain[found[-1].end() :]))
     plain = _BULLET.sub("", _without_list_marks(plain))
     statements, is_denied, others = _statements(plain)
     if statements:
         return _agreed(statements, text, is_cut=is_cut)
-    if is_denied or _is_factorial(plain) or _is_undecided(plain):
+    if is_denied or is_a_name(plain) or _is_factorial(plain) or _is_undecided(plain):
         return None
     if is_cut:
         return _first_line(plain)
@@ -272,7 +287,7 @@ def _stated(statement: _Statement, text: str, *, is_cut: bool) -> WrittenNumber 
         return None if is_cut else concluded(f"{statement.claim}\n{statement.rest}", text)
     if not statement.is_heading and is_of_a_name(f"is {statement.claim}"):
         return None
-    return _unless_taken_back(claimed(statement.claim), statement.rest)
+    return _unless_taken_back(claimed(statement.claim) or computed(statement.claim), statement.rest)
 
 
 def _is_prose(claim: str) -> bool:

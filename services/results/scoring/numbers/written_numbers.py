@@ -43,7 +43,9 @@ _WORDS_OF_BOUNDS = (
 _CHANGED_BEHIND = re.compile(
     r"[\d$€£¥₹](?:(?<=\d)(?:-digit\b|\s+(?:dozens?|and\s+(?:a|one|three)\s+(?:half|quarters?"
     r"|thirds?)|or\s+(?:more|less|fewer)"
-    r"|squared|cubed|factorial|digits?|halves|thirds|quarters|fifths)\b|\s(?:[kK]|bn|mn)\b|[\u2080-\u2089])"
+    r"|squared|cubed|factorial|digits?|(?:hundred|thousand|million)s?\s+(?:and\s+)?"
+    r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty|\d+)|halves|thirds|quarters|fifths)\b|\s(?:[kK]|bn|mn)\b|[\u2080-\u2089])"
+    r"|(?<=\d)\s?(?<![2-9]\d)(?<![2-9]\d\s)(?<!\d\d\d)(?<!\d\d\d\s)[ap]\.?m\b"
     r"|(?<!\d)\s?[\d.,]+\s?(?:k|m|b|bn|mn)\b)",
     re.IGNORECASE,
 )
@@ -80,6 +82,7 @@ _SCALES = {
 _UNITS_OF_MANY = frozenset({"k", "K", "M", "B", "bn", "mn"})
 # Larger numbers answer no question, and computing with them is slow.
 _MAX_DIGITS, _MAX_POWER = 400, 400
+_PER_CENT = 100
 _MAX_POWER_CHARACTERS = len("-400")
 _MINUS = frozenset("-\u2013")
 _SIGNS = frozenset({*_MINUS, "+", *SIGN_WORDS})
@@ -93,8 +96,15 @@ _NUMBER = re.compile(
     r"(?<![\w.,/-])[-+]?(?:\d+(?:,\d{3})+(?:\.\d+)?|\d*\.\d+|\d+\.?)(?:[eE][-+]?\d+)?(?!\w|[.,]\d|\s*[/%])"
 )
 _BARE = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,9})?")
+# As most short answers are written: "The answer is $1,250."
+_PLAINLY_SAID = re.compile(
+    r"(?:(?:so |thus,? |therefore,? |hence,? )?(?:the )?(?:final |correct )?answer(?: is|:) ?)?"
+    r"\$?(?P<number>(?:0|[1-9]\d{0,14}|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d{1,9})?)\.?",
+    re.IGNORECASE | re.ASCII,
+)
 # Tasks ask for smaller numbers, and a few larger ones would dominate a correlation.
 _MAX_NUMBER = 1e15
+_FEW_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +123,15 @@ def bare_number(text: str) -> WrittenNumber | None:
     return WrittenNumber(text, Fraction(int(text) if "." not in text else text))
 
 
+def plainly_said(text: str) -> WrittenNumber | None:
+    """What reading in full would give for the most frequent short answers. None for all else."""
+    said = _PLAINLY_SAID.fullmatch(text) if len(text) <= _FEW_CHARACTERS else None
+    if said is None or _GROUPED_BY_POINT.fullmatch(said["number"]):
+        return None
+    plain = said["number"].replace(",", "")
+    return WrittenNumber(said["number"], Fraction(int(plain) if "." not in plain else plain))
+
+
 def read_number(text: str) -> WrittenNumber | None:
     """The one number of a short text in one form; None where there is none, or more than one value."""
     found: WrittenNumber | None = None
@@ -122,10 +141,18 @@ def read_number(text: str) -> WrittenNumber | None:
         return None
     for run in runs(text):
         for side in _values_of(run):
-            if side is None or (found is not None and found.value != side.value):
+            if side is None or (found is not None and not _is_same(found, side)):
                 return None
-            found = found or side
+            # "1/4 or 25%": with its sign it says of what it is.
+            found = side if found is None or side.is_percent else found
     return found
+
+
+def _is_same(one: WrittenNumber, other: WrittenNumber) -> bool:
+    if one.value == other.value:
+        return True
+    share, percent = (one, other) if other.is_percent else (other, one)
+    return percent.is_percent and not share.is_percent and share.value * _PER_CENT == percent.value
 
 
 def _is_not_itself(text: str) -> bool:
