@@ -50,6 +50,8 @@ _EXPLAINING_KEY = re.compile(
 # The text of the choice whose letter is the answer.
 _TEXT_KEY = re.compile(r"(?:(?:answer|option|choice)[ _-]?)?(?:text|value|content)", re.IGNORECASE)
 _LETTER = re.compile("[A-Za-z]")
+# Of a part of the answer, as its prompt asked for them: "<eoa>".
+_ENDS_OF_PARTS = re.compile(r"<eo[a-z]>")
 _STRUCK_OUT = re.compile(r"~~(?!\s)[^~\n]{1,200}~~")
 _MAX_JSON_CHARACTERS = 100_000
 
@@ -65,6 +67,8 @@ def final_answer(text: str) -> str:
     elif text[:9].lower() == "assistant":
         text = _ROLE.sub("", text)
     text = _between_marks(text).strip()
+    if "<eo" in text:
+        text = _ENDS_OF_PARTS.sub("", text).strip()
     if "~~" in text:
         text = _STRUCK_OUT.sub(" ", text).strip()
     field = _json_answer(text)

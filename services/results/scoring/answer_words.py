@@ -61,9 +61,11 @@ _ARTICLE = (
     r"(?: |(?<=l'))){0,2}"
 )
 _OTHER_SCRIPTS = one_of(
+    "(?:(?:所以|因此|故|因而|综上所述?|综上)[,，、 ]{0,2}(?:本题)?(?:[^。，,.\\n]{0,20}的)?"
+    "(?:选项|说法|叙述|结论|一项|理解|做法|判断)?(?:应该|应)?(?:是|为)) ?:? ?(?:选项)?",
     "(?:最终|最終|最佳|正确|正確|本题的?|标准)?(?:的)?(?:答案|选项|選項)(?:应该|應該|应|應|就)?(?:是|為"
     "|为|选|選)? ?:? ?(?:选项|選項)?",
-    "(?:(?:故|因此|所以|应|應|应该|應該|那么|则|我|本题|此题|综上)(?:本题)?(?:应|應|会|应该|應該)?|\\A)"
+    "(?:(?:故|因此|所以|应|應|应该|應該|那么|则|我|本题|此题|综上)[,，]?(?:本题)?(?:应|應|会|应该|應該)?|\\A)"
     "(?:选择|選擇|选|選)(?:择|项)? ?:? ?(?:选项|選項)?",
     "(?:正しい|最終的な|適切な)?(?:答え|正解|解答|回答|選択肢)(?:は|が)? ?:? ?、?(?:選択肢)?",
     "ค(?:ำ|ํา)ตอบ(?:ที่ถูกต้อง)? ?(?:คือ|:) ?(?:ข้อ ?)?",
@@ -174,8 +176,8 @@ _PERHAPS = any_of(
 )
 # Words of somebody else, or of an earlier thought.
 _REPORTED = any_of(
-    r"said|says|claim\w*|argu\w+|wrote|answered|chose|thinks|believes|thought|told|asks|suggest(?:s"
-    r"|ed)? that",
+    r"said|says|claim\w*|argu\w+|wrote|answered|chose|thinks|believes|thought|told|(?<!question )asks"
+    r"|suggest(?:s|ed)? that",
     r"(?:some|many|most(?! (?:\w+ )?(?:answer|guess|choice))|people|students?|others?|someone|one|they|you"
     r"|critics|experts|who) (?:\w+ )?(?:think|believe"
     r"|say|guess|answer|choose|pick|select|conclude|argue)",
@@ -186,7 +188,7 @@ _REPORTED = any_of(
     after=r"(?!\w)",
 )
 _NOT_OWN_ABROAD = re.compile(
-    r"假设|假設|如果|若|もし|만약|만일|可能|用户|用戶|你的|您的|他的|她的|学生|学生の|あなた|ユーザー|사용자|당신"
+    r"假设|假設|如果|若|もし|만약|만일|(?<!最)可能|用户|用戶|你的|您的|他的|她的|学生|学生の|あなた|ユーザー|사용자|당신"
 )
 _CONCLUDES = re.compile(
     r"\b(?:so|hence|thus|therefore|consequently|accordingly|which means(?: that)?)[,:]?\s*\Z", re.IGNORECASE

@@ -22,6 +22,12 @@ EXPLAINS = (
     r"|its|his|her|their|my|i|with|by|for|from|after|when|every|each|all|some|not|explanation|reason"
     r"|reasoning|rationale|justification)\b"
 )
+# A line with what the letter is, and a heading below it: the explanation may be cut.
+EXPLAINED_BELOW = re.compile(
+    r"(?![^\n]*\b(?:not|no|wrong|incorrect|false)\b)[^\n]{1,200}\n\s*"
+    r"(?:explanations?|rationale|reason(?:ing)?|justification|why)\b[^\w\n]*:",
+    re.IGNORECASE,
+)
 _TAKES_BACK = (
     r"(?:(?:strike|scratch) (?:that|this|it)|just kidding|(?:i am|i'm|just) (?:kidding|joking)"
     r"|i (?:lied|meant?|take)"
@@ -88,6 +94,7 @@ _EDGES_OF_FORMULA = "{}$ "
 _NUMBERED = re.compile(r"\s*(?:(\d{1,2})[.)]|Q(?:uestion)?\s?\d{0,3}[.:)])\s+")
 _LEADS_IN = re.compile(rf"{SO}[,:]? ", re.IGNORECASE)
 _COLON = re.compile(rf":\s+(?!{_TAKES_BACK})(?=\S)", re.IGNORECASE)
+_COMMA = re.compile(rf",\s+(?!{_TAKES_BACK})(?=\S)", re.IGNORECASE)
 _BEGINS = re.compile(r"\A(?:[\s#>→⇒∴]|[-=]{1,2}>|[•-]\s+(?![\d.]))*")
 _SURELY = (
     "(?:definitely|clearly|certainly|obviously|undoubtedly|surely|(?:most )?likely|probably|of course"
@@ -234,7 +241,7 @@ def _end(answer: str, after: int, named: Named, options: ChoiceOptions) -> _End 
     if end is None and named.is_letter:
         end = _END_OF_LETTER.match(answer, probe)
     if end is None and _may_go_on(named, options):
-        end = _COLON.match(answer, probe)
+        end = _COLON.match(answer, probe) or _COMMA.match(answer, probe)
     if end is None or (end.re is _END and end["goes_on"] and not _may_go_on(named, options)):
         return None
     return _End(after if probe > after else end.end(), end.end())
@@ -281,6 +288,11 @@ def _at_the_end(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
         yield StatedChoice(label, len(answer), is_letter=True)
 
 
+def _is_explained_below(answer: str, named: Named, end: _End) -> bool:
+    """Whether it is no first item of a walk through all options, which may be cut: those begin with A."""
+    return bool(named.is_letter and named.label and EXPLAINED_BELOW.match(answer, end.claim))
+
+
 def _behind_reason(answer: str, at: int) -> str:
     """What follows the sentence, where a reason ends it: "It is B because x is even"."""
     reason = _REASON.match(answer, at)
@@ -317,6 +329,6 @@ def _at_the_beginning(answer: str, options: ChoiceOptions) -> Iterator[StatedCho
                     end.claim,
                     is_whole,
                     is_letter=named.is_letter,
-                    is_said=is_whole and at != start,
+                    is_said=(is_whole and at != start) or _is_explained_below(answer, named, end),
                 )
                 return

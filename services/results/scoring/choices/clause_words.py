@@ -84,7 +84,8 @@ _LEADS_TO = re.compile(
     re.IGNORECASE,
 )
 _DENIES = any_of(
-    r"rul(?:e|es|ed|ing) out|exclud\w+|discard\w*|reject\w*|invalid|irrelevant|inconsistent|implausible|less",
+    r"rul(?:e|es|ed|ing) out|exclud\w+|discard\w*|reject\w*|invalid|irrelevant|unrelated|unsupported"
+    r"|inconsistent|implausible|less",
     r"(?:anything|everything|all) but|unlike|despite|instead|than|without|contradict\w*|rather|fails?"
     r"|lacks?|compared|contrast|opposed"
     r"|untrue|mistakes?|traps?|distractors?|misconceptions?|pitfalls?|too|impossible|other than"

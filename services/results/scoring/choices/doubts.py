@@ -10,7 +10,7 @@ from services.results.scoring.answer_words import (
     allows_others_abroad,
     any_of,
 )
-from services.results.scoring.choices.claims import EXPLAINS
+from services.results.scoring.choices.claims import EXPLAINED_BELOW, EXPLAINS
 from services.results.scoring.choices.options import ChoiceOptions
 
 _IN_NEXT_SENTENCE = r"[^.!?。\n]*"
@@ -83,7 +83,10 @@ _BEFORE = 40
 _VERDICT = any_of(
     "correct|incorrect|wrong|right|true|false|yes|no|not|never|none|nothing|neither|or|and|narrow|broad"
     "|vague",
-    r"ruled|rejected|eliminated|excluded|discarded|discarding|irrelevant|mistaken|un\w+|im\w+|plausible"
+    r"ruled|rejected|eliminated|excluded|discarded|discarding|irrelevant|mistaken|plausible"
+    r"|un(?:likely|true|supported|related|clear|certain|fortunately|necessary|reasonable|acceptable|proven|founded"
+    r"|helpful|correct|fit|suitable|satisfactory|realistic|convincing|tenable)"
+    r"|im(?:possible|plausible|probable|proper|practical|material|precise|permissible)"
     r"|tempting",
     r"partly|partially|hardly|barely|possible|possibly",
     before=r"[\s(:-]*(?:(?:this|that|it|which)(?: option| choice| one)?(?: is| was|'s) )?"
@@ -134,6 +137,8 @@ def is_explanation(rest: str, label: int, options: ChoiceOptions, *, is_letter: 
         return True
     sums_up = _SUMS_UP.match(rest) if is_letter else None
     if sums_up and not rest[sums_up.end() :].strip(" .\n"):
+        return True
+    if is_letter and EXPLAINED_BELOW.match(rest):
         return True
     if is_letter and (_ABOUT_IT.match(rest) or _TOO.match(rest) or _BREAKS_OFF.search(rest)):
         return False

@@ -23,6 +23,7 @@ _LATIN_PLURALS = (("on", "a"), ("um", "a"), ("us", "i"), ("is", "es"), ("y", "ie
 _SPECIES = re.compile(
     r"[A-Z]\. (?:coli|aureus|elegans|subtilis|cerevisiae|pylori|falciparum|difficile|pneumoniae)\b"
 )
+_INITIAL = re.compile(r"([A-Z])\. ?([^\W\d_]{2,})")
 _PLACE = re.compile(r"\d{1,2}\Z")
 _LETTER = re.compile(rf"([A-Za-z])(?!{SPACED})")
 _BETWEEN = re.compile(r"(?:[ \t()\[\]{}$'.:,\\]|-(?=[ \t-])){1,12}|-(?=\w)")
@@ -135,7 +136,7 @@ class ChoiceOptions:
         return is_letter or not self.are_lettered or (len(name) > _SHORT and not name[:1].isdigit())
 
     def _named(self, text: str, start: int) -> Iterator[Named]:
-        letter = _LETTER.match(text, start) if not _SPECIES.match(text, start) else None
+        letter = _LETTER.match(text, start) if not self._is_initial(text, start) else None
         lettered = self.letters.get(letter[1].upper()) if letter else None
         if letter and lettered is not None:
             between = _BETWEEN.match(text, letter.end())
@@ -154,6 +155,18 @@ class ChoiceOptions:
             yield Named(None, worded.end) if self._may_be_a_place(text, start, worded) else worded
         if letter and lettered is not None:
             yield Named(lettered, letter.end(), is_letter=True)
+
+    def _is_initial(self, text: str, start: int) -> bool:
+        """Of a species, or of the name that is the text of an option: "B. Franklin" for Benjamin Franklin."""
+        initial = _INITIAL.match(text, start)
+        if initial is None:
+            return False
+        if _SPECIES.match(text, start):
+            return True
+        letter, name = initial[1].lower(), initial[2].casefold()
+        named = [label for label, form in enumerate(self.forms) if _is_name(form, letter, name)]
+        own = self.letters.get(initial[1])
+        return bool(named) and own not in named and not (own is not None and name in self.forms[own])
 
     def _worded_with_article(self, text: str, start: int) -> Iterator[Named]:
         article = _ARTICLE.match(text, start)
@@ -187,6 +200,10 @@ class ChoiceOptions:
             if form and part.startswith(form) and is_whole_word(part, 0, len(form))
         ]
         return sorted(found, key=lambda named: -named.end)
+
+
+def _is_name(form: str, letter: str, name: str) -> bool:
+    return form.startswith(letter) and form.endswith(f" {name}")
 
 
 def _is_of_a_thing(text: str, letter: re.Match[str]) -> bool:

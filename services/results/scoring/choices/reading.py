@@ -51,13 +51,29 @@ _MAX_CONCLUSION = 2_000
 # Marks and words that may stand around a choice that is the whole answer.
 _AROUND_CHOICE = 40
 _SPACES = re.compile(r"[ \t]+")
-_ON_THE_NEXT_LINE = re.compile(r":[ \t]*\n\s*")
+# A statement on the next line is one of its own: "The right one is:\n\nThe answer is B."
+_ON_THE_NEXT_LINE = re.compile(
+    r":[ \t]*\n\s*(?!(?:(?:the|my) )?(?:final |correct |best |right )?(?:answer|option|choice) is\b)",
+    re.IGNORECASE,
+)
+# A formula ends its sentence.
+_AFTER_FORMULA = re.compile(r"(?<=[\d)}])\s?\$\$ (?=[A-Z])")
+# Words of a sentence that a formula sets: "\text{The answer is } (\text{B})".
+_SET_WORDS = re.compile(r"\{((?:the )?(?:final |correct )?answer is) ?\}\s?", re.IGNORECASE)
+_QUOTED_TEXT = re.compile(
+    r"((?:(?:是|为|選|选|答案)(?:选项|選項)?|\b(?:answer|option|choice) is)\s?:?\s?[A-J])\s?[\"“「](?=\w)",
+    re.IGNORECASE,
+)
 _GOING_ON = (" is\n", " are\n", " be\n", " choose\n", " select\n", " pick\n", " reject\n", " exclude\n")
-_SENTENCE_GOES_ON = re.compile(r"\b(is|are|be|choose|select|pick|reject|exclude)[ \t]*\n\s*")
+_SENTENCE_GOES_ON = re.compile(
+    r"\b(is|are|be|choose|select|pick|reject|exclude)[ \t]*\n\s*"
+    r"(?!(?:Therefore|Thus|So|Hence|The (?:final |correct |best )?answer|Answer)\b)"
+)
 # As in "Q: … A: …", or the first option.
 _MARK_OF_ANSWER = re.compile(r"A ?:\s*(?=\S)")
 _ASKED_AGAIN = re.compile(r"Q(?:uestion)?:[^\n]*\n+(?=A(?:nswer)?:)", re.IGNORECASE)
 _ANSWER_LINE = re.compile(r"^(?:the |my )?answer: \(?(?P<name>[a-j])\)?[.]?$", re.IGNORECASE | re.MULTILINE)
+_QUOTES = ('"', "“", "「")
 _LAST_WORD = 12
 # The last words of a text that goes on, as of "The correct answer is:".
 _GOES_ON = re.compile(
@@ -132,7 +148,11 @@ def _breaks_off(answer: str, options: ChoiceOptions) -> bool:
 
 
 def _prepared(answer: str, options: ChoiceOptions) -> str:
-    lines = _SPACES.sub(" ", unmarked(answer)).strip()
+    quoted = _QUOTED_TEXT.sub(r"\1. ", answer) if has_one_of(answer, _QUOTES) else answer
+    lines = _SPACES.sub(" ", unmarked(quoted)).strip()
+    lines = lines.replace(" \n", "\n")
+    lines = _SET_WORDS.sub(r"\1 ", lines) if "{" in lines else lines
+    lines = _AFTER_FORMULA.sub(". ", lines) if "$$" in lines else lines
     asked = _ASKED_AGAIN.match(lines)
     lines = lines[asked.end() :] if asked else lines
     lines = without_views(lines)

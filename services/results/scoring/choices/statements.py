@@ -48,7 +48,7 @@ _OF_WHAT = one_of(
 )
 # Patterns of folded text begin with what sets them apart, without flags: so they are searched fast.
 _STATED = re.compile(
-    rf"(?:{_NOUN}(?: {_OF_WHAT})?(?:{_ASIDE}?{_IS} ?:?| ?[=:→]|(?<=ans)\.| ?-(?= ))"
+    rf"(?:{_NOUN}(?: {_OF_WHAT})?(?: \([^()\n]{{1,40}}\))?(?:{_ASIDE}?{_IS} ?:?| ?[=:→]|(?<=ans)\.| ?-(?= ))"
     rf"|vote (?:goes to|is for)|(?P<subject>{_SUBJECT})(?: {_OF_WHAT})?{_IS}|(?:final|correct) ?:)[ \t]*"
 )
 _I_SAY = re.compile(
