@@ -169,8 +169,7 @@ def routed_app(parts: HttpParts) -> FastAPI:
     app.add_middleware(LimitedBodies, limit=parts.body_limit)
     admissions = {"http": parts.admission, "websocket": parts.sockets, "public": parts.public_forms}
     app.add_middleware(AdmittedRequests, admissions=admissions, limit=parts.body_limit)
-    if parts.admission.provider:
-        app.add_middleware(RenewedSignIn, admission=parts.admission)
+    app.add_middleware(RenewedSignIn, admission=parts.admission)
     app.add_middleware(TrustedSources, trusted=parts.trusted)
     app.add_middleware(BoundedRequests)
     app.add_middleware(PrivateAnswers)
