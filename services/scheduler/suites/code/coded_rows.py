@@ -2,7 +2,7 @@
 
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from services.common.sandboxes.task_code.answers import answers
 from services.common.sandboxes.task_code.ports import CodeEnded, CodeRunner
 from services.scheduler.suites.code.errors import TaskCodeFailed, TaskCodeOff, code_failed
-from services.scheduler.suites.rows.errors import UnreadableRow
+from services.scheduler.suites.code.loaded_sets import LoadedSets, row_lines
 from services.scheduler.suites.rows.ports import RowSource
 from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference, SourceRow
 from services.scheduler.suites.rows.task_code import ROW_MAKERS, TaskCode
@@ -29,48 +29,100 @@ class CodedRows:
         if code is not None and self.runner is None:
             keys = ", ".join(function.key for function in code.functions)
             raise TaskCodeOff(task=code.task, keys=keys)
-        found = _written(reference) if reference.is_written else self.rows.open(reference)
         if code is None or self.runner is None:
-            return found
-        return RowSet(_Coding(code, self.runner).rows(found.rows), found.provenance)
+            return self._given(reference)
+        sets = LoadedSets(code.task, reference.suite, self.rows)
+        coding = _Coding(code, self.runner, sets, reference.split)
+        if code.loads_rows:
+            coding.find_sets()
+            return RowSet(coding.rows(lambda: ()), sets.provenance)
+        found = self._given(reference)
+        return RowSet(coding.rows(_Again(found, lambda: self._given(reference))), found.provenance)
+
+    def _given(self, reference: RowsReference) -> RowSet:
+        """The rows that no code has changed."""
+        if reference.is_written:
+            return RowSet(reference.samples, Provenance(str(reference), "", ""))
+        return self.rows.open(reference)
 
 
-def _written(reference: RowsReference) -> RowSet:
-    return RowSet(reference.samples, Provenance(str(reference), "", ""))
+class _Again:
+    """Rows that are opened already, and anew for each further start of the code."""
+
+    def __init__(self, first: RowSet, open_again: Callable[[], RowSet]) -> None:
+        self._first: RowSet | None = first
+        self._open_again = open_again
+
+    def __call__(self) -> Iterable[SourceRow]:
+        first, self._first = self._first, None
+        return (first or self._open_again()).rows
 
 
 class _Coding:
-    """The rows of one split. `_waiting` were sent and are to be answered, where the code keeps the rows."""
+    """The rows of one split. `_waiting` were sent and are to be answered, where the code keeps the rows.
 
-    def __init__(self, code: TaskCode, runner: CodeRunner) -> None:
+    `sets`: what the code loads itself. It is started again with each further one.
+    """
+
+    def __init__(self, code: TaskCode, runner: CodeRunner, sets: LoadedSets, split: str) -> None:
         self._code = code
         self._runner = runner
+        self._sets = sets
+        self._split = split
         self._waiting: deque[SourceRow] = deque()
         self._columns = {
             function.key: function.column for function in code.functions if function.key not in ROW_MAKERS
         }
 
-    def rows(self, source: Iterable[SourceRow]) -> Iterator[SourceRow]:
-        try:
-            with closing(self._runner.lines(self._code.files, self._sent(source))) as lines:
-                for number, said in enumerate(answers(lines)):
-                    yield {**self._row(said), **self._cells(said.get("made"), number)}
-        except CodeEnded as ended:
-            raise self._failed(str(ended)) from ended
+    def find_sets(self) -> None:
+        """Finds those that `custom_dataset` loads, without making rows."""
+        while not self._has_all(self._runner.lines(self._code.files, self._sent((), only_loads=True))):
+            pass
+
+    def rows(self, source: Callable[[], Iterable[SourceRow]]) -> Iterator[SourceRow]:
+        count = 0
+        while True:
+            self._waiting.clear()
+            try:
+                with closing(self._runner.lines(self._code.files, self._sent(source()))) as lines:
+                    for said in answers(lines):
+                        if "needs" in said and not count:
+                            break
+                        yield {**self._row(said), **self._cells(said.get("made"), count)}
+                        count += 1
+                    else:
+                        break
+            except CodeEnded as ended:
+                raise self._failed(str(ended)) from ended
+            self._sets.add(said["needs"])
         if self._waiting:
             raise self._failed("ended before its last row")
 
-    def _sent(self, source: Iterable[SourceRow]) -> Iterator[bytes]:
-        """The functions to call, then the rows."""
+    def _has_all(self, lines: Generator[bytes, None, None]) -> bool:
+        """Whether the code misses no set; one that it misses is added."""
+        try:
+            with closing(lines):
+                said = next(answers(lines), None)
+        except CodeEnded as ended:
+            raise self._failed(str(ended)) from ended
+        if said is not None:
+            self._sets.add(said.get("needs"))
+        return said is None
+
+    def _sent(self, source: Iterable[SourceRow], *, only_loads: bool = False) -> Iterator[bytes]:
+        """The functions to call, the sets that the code loads, then the rows."""
         functions = {each.key: (each.path, each.function) for each in self._code.functions}
-        yield json.dumps({"functions": functions}).encode() + b"\n"
-        for number, row in enumerate(source, start=1):
+        loads = {"arguments": json.loads(self._code.arguments or "{}"), "split": self._split}
+        header = {"functions": functions, "sets": self._sets.keys, "loads": loads, "only_loads": only_loads}
+        yield json.dumps(header).encode() + b"\n"
+        yield from self._sets.lines()
+        yield from row_lines(self._kept(source))
+
+    def _kept(self, source: Iterable[SourceRow]) -> Iterator[SourceRow]:
+        for row in source:
             if not self._code.makes_rows:
                 self._waiting.append(row)
-            try:
-                yield json.dumps(row).encode() + b"\n"
-            except (TypeError, ValueError, RecursionError) as error:
-                raise UnreadableRow(number, f"the code of a task cannot get it as JSON ({error})") from error
+            yield row
 
     def _row(self, said: Mapping[str, Any]) -> SourceRow:
         if not self._code.makes_rows:

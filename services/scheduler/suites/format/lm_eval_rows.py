@@ -37,13 +37,17 @@ def convert_rows(given: Fields) -> ConvertedRows:
     """Samples come from the test split, or else from the validation split."""
     split = first(given, "test_split", "validation_split")
     rows = ConvertedRows({"id": "none", "split": split or "none"})
-    if "dataset_path" not in given:
-        if "custom_dataset" not in given:
-            rows.faults.append(ValueFault(("dataset_path",), "is missing"))
+    is_custom = "custom_dataset" in given
+    if "dataset_path" not in given and not is_custom:
+        rows.faults.append(ValueFault(("dataset_path",), "is missing"))
         return rows
     if not split:
         problem = "a test_split or validation_split is needed, as in lm-evaluation-harness"
-        rows.faults.append(ValueFault(("dataset_path",), problem))
+        rows.faults.append(ValueFault(("custom_dataset" if is_custom else "dataset_path",), problem))
+        return rows
+    if is_custom:
+        # Code has the rows, by these splits.
+        rows.dataset |= _if_any("fewshot_split", pool_split(given))
         return rows
     options = dict(cast("Fields", given.get("dataset_kwargs", {})))
     options = {key: value for key, value in options.items() if key not in _WITHOUT_EFFECT}

@@ -23,7 +23,7 @@ from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fiel
 from services.scheduler.suites.format.suite_document import KeyPath, ValueFault
 from services.scheduler.suites.format.task_checks import CHOICE_FILTER
 from services.scheduler.suites.format.yaml_document import FunctionName
-from services.scheduler.suites.rows.task_code import PROCESS_DOCS, SAMPLES
+from services.scheduler.suites.rows.task_code import CUSTOM_DATASET, PROCESS_DOCS, SAMPLES
 
 _LM_EVAL_KEYS = frozenset({"dataset_path", "dataset_name", *SPLIT_KEYS, "custom_dataset", "class"})
 _SAME_KEYS = (
@@ -36,7 +36,7 @@ _IGNORED = ("task_alias", "tag", "should_decontaminate", "doc_to_decontamination
 _UNSUPPORTED = {
     PROCESS_DOCS: "only Python code can change rows, as !function names it",
     PROCESS_RESULTS: "only Python code can score answers, as !function names it",
-    "custom_dataset": "rows come from a data set or a file, not from Python code",
+    CUSTOM_DATASET: "only Python code can load rows, as !function names it",
     "class": "a task is its file, not a Python class",
     "doc_to_image": "models are asked in text only",
     "doc_to_audio": "models are asked in text only",
@@ -53,6 +53,7 @@ _DEFAULT_METRICS: Mapping[str, tuple[str, ...]] = {
 }
 # Keys whose Python code is executed: it makes rows, and what is asked of them.
 CODE_KEYS = (PROCESS_DOCS, "doc_to_text", "doc_to_choice", "doc_to_target")
+_CODED_KEYS = (CUSTOM_DATASET, *CODE_KEYS, PROCESS_RESULTS)
 _PATTERN_FILTERS = ("regex", CHOICE_FILTER)
 _DEFAULT_PATTERN = r"#### (\-?[0-9\.\,]+)"
 
@@ -62,8 +63,9 @@ class ConvertedTask:
     """`origins` maps our keys to the original ones; faults have the original keys.
 
     `fields` are empty if the task is Python code, and have a placeholder for each of `coded_filters`.
-    `functions` are those of `CODE_KEYS` and `process_results`, `example_functions` those of
-    `fewshot_config`. Of `metric_list`, `fields` have what is scored without code, `coded_metrics` the rest.
+    `functions` are those of `CODE_KEYS`, `custom_dataset` and `process_results`, `example_functions` those
+    of `fewshot_config`, `arguments` those of `custom_dataset` in JSON. Of `metric_list`, `fields` have what
+    is scored without code, `coded_metrics` the rest.
     """
 
     fields: dict[str, object] = field(default_factory=dict)
@@ -71,6 +73,7 @@ class ConvertedTask:
     example_functions: dict[str, FunctionName] = field(default_factory=dict)
     coded_metrics: list[CodedMetric] = field(default_factory=list)
     coded_filters: list[CodedFilter] = field(default_factory=list)
+    arguments: str = ""
     origins: dict[str, str] = field(default_factory=dict)
     faults: list[ValueFault] = field(default_factory=list)
 
@@ -87,8 +90,9 @@ def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
     task = ConvertedTask({key: given[key] for key in _SAME_KEYS if key in given})
     if not task.fields.get("gen_prefix", True):
         del task.fields["gen_prefix"]
-    named = (*CODE_KEYS, PROCESS_RESULTS)
-    task.functions = {key: name for key in named if isinstance(name := given.get(key), FunctionName)}
+    task.functions = {key: name for key in _CODED_KEYS if isinstance(name := given.get(key), FunctionName)}
+    if CUSTOM_DATASET in task.functions:
+        task.arguments = _custom_arguments(given)
     task.faults += _key_faults(given)
     _set_coded_metrics(task, given)
     _take_example_functions(task, given)
@@ -109,7 +113,7 @@ def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
 def code_faults(value: object, path: KeyPath = ()) -> Iterator[ValueFault]:
     """Faults of Python code that a value names, at any depth."""
     if isinstance(value, FunctionName):
-        known = ", ".join((*CODE_KEYS, PROCESS_RESULTS, "metric_list", "filter_list", "fewshot_config"))
+        known = ", ".join((*_CODED_KEYS, "metric_list", "filter_list", "fewshot_config"))
         yield ValueFault(path, f"!function {value}: Python code is executed for {known} only")
     elif isinstance(value, dict):
         for key, inner in value.items():
@@ -130,12 +134,19 @@ def _key_faults(given: Fields) -> Iterator[ValueFault]:
     for key, value in given.items():
         if key not in known:
             yield ValueFault((key,), "lm-evaluation-harness has no such key")
-        elif key in (PROCESS_DOCS, PROCESS_RESULTS) and isinstance(value, FunctionName):
+        elif key in (CUSTOM_DATASET, PROCESS_DOCS, PROCESS_RESULTS) and isinstance(value, FunctionName):
             continue
         elif key in _UNSUPPORTED and value not in (False, "", []):
             yield ValueFault((key,), _UNSUPPORTED[key])
     if given.get("repeats", 1) != 1:
         yield ValueFault(("repeats",), "a task is asked once; order the run with as many rollouts instead")
+
+
+def _custom_arguments(given: Fields) -> str:
+    """As there: the metadata, and how the data set is loaded."""
+    parts = [given.get(key) for key in ("metadata", "dataset_kwargs")]
+    merged = {str(key): value for part in parts if isinstance(part, dict) for key, value in part.items()}
+    return json.dumps(merged, sort_keys=True, default=str)
 
 
 def _set_facts(task: ConvertedTask) -> None:

@@ -1,6 +1,5 @@
 """Checks of a task that the schema cannot express: whether its keys fit together."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,7 +9,7 @@ from typing import cast
 from proctor.values.scoring import OutputType
 from services.scheduler.suites.format.metric_checks import Fields, metric_faults
 from services.scheduler.suites.format.suite_document import KeyPath, ValueFault, path_problem
-from services.scheduler.suites.rows.row_source import FILE_READERS
+from services.scheduler.suites.rows.row_source import is_hub_id
 from services.scheduler.suites.templates.errors import InvalidTemplate
 from services.scheduler.suites.templates.prompt_template import PromptTemplate, compile_template
 
@@ -26,7 +25,6 @@ TEMPLATE_KEYS = (
     "gen_prefix",
 )
 EXAMPLE_TEMPLATE_KEYS = ("doc_to_text", "doc_to_choice", "doc_to_target", "gen_prefix")
-_HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 ROW_FILE_SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 
 CHOICE_FILTER = "multi_choice_regex"
@@ -154,7 +152,7 @@ def sent_rows_faults(fields: Fields, sent_files: frozenset[str]) -> Iterator[Val
     for key in ("file", "fewshot_file"):
         if key in dataset and dataset[key] not in sent_files:
             yield ValueFault(("dataset", key), f"attach {dataset[key]}: it was not sent with the document")
-    if "id" in dataset and (dataset["id"] in FILE_READERS or not _HUB_ID.fullmatch(dataset["id"])):
+    if "id" in dataset and not is_hub_id(dataset["id"]):
         yield ValueFault(("dataset", "id"), f"{dataset['id']!r} is not the name of a data set of the hub")
 
 

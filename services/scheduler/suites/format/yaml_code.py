@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from proctor.code_files import files_digest, function_file, registered_filter
@@ -13,12 +13,16 @@ from services.scheduler.suites.format.suite_document import KeyPath, ValueFault
 from services.scheduler.suites.format.yaml_document import FunctionName
 from services.scheduler.suites.format.yaml_files import Declaration, SuiteFiles
 from services.scheduler.suites.rows.task_code import (
+    CUSTOM_DATASET,
     PROCESS_DOCS,
     ROW_MAKERS,
     SAMPLES,
     CodeFunction,
     TaskCode,
 )
+
+# What makes the rows of data sets, and none of those that the task's file has.
+_OF_DATA_SETS = frozenset({CUSTOM_DATASET, PROCESS_DOCS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,9 @@ class _Reading:
     def code(self) -> TaskCode | None:
         if not self.functions:
             return None
-        return TaskCode(self.declaration.text("task"), tuple(self.functions), self.needed)
+        name, functions = self.declaration.text("task"), tuple(self.functions)
+        code = TaskCode(name, functions, self.needed)
+        return replace(code, arguments=self.task.arguments) if code.loads_rows else code
 
 
 def read_codes(files: SuiteFiles, declaration: Declaration, task: ConvertedTask) -> TaskCodes:
@@ -129,7 +135,7 @@ def _read_row_code(files: SuiteFiles, declaration: Declaration, task: ConvertedT
     reading = _Reading(files, declaration, task)
     for key, name in task.functions.items():
         found = None if key == PROCESS_RESULTS else reading.find(key, name, (key,))
-        if found is not None and key != PROCESS_DOCS:
+        if found is not None and key not in ROW_MAKERS:
             task.fields[key] = found.column
     return reading.code()
 
@@ -144,7 +150,7 @@ def _read_example_code(files: SuiteFiles, declaration: Declaration, task: Conver
     is_written = "samples" in config or SAMPLES in task.example_functions
     for key, name in {**task.functions, **task.example_functions}.items():
         is_own = key in task.example_functions
-        is_unused = key == PROCESS_RESULTS or (key == PROCESS_DOCS and is_written and not is_own)
+        is_unused = key == PROCESS_RESULTS or (key in _OF_DATA_SETS and is_written and not is_own)
         if is_unused or (key in config and not is_own):
             continue
         found = reading.find(key, name, ("fewshot_config", key) if is_own else (key,))

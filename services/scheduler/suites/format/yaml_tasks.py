@@ -110,6 +110,8 @@ def _first_of_each(faults: Sequence[ValueFault]) -> Iterator[ValueFault]:
 
 def _definition(fields: Fields, location: SuiteLocation, codes: TaskCodes) -> TaskDefinition:
     rows, fewshot_rows = _rows(cast("Mapping[str, str]", fields["dataset"]), location)
+    if codes.rows is not None and codes.rows.loads_rows:
+        rows, fewshot_rows = replace(rows, hub_id=""), fewshot_rows and replace(fewshot_rows, hub_id="")
     fewshot = _fewshot(fields)
     if fewshot_rows is None and codes.examples is not None and (fewshot.samples or codes.examples_are_made):
         fewshot_rows = RowsReference(location.suite, samples=fewshot.samples)
@@ -146,7 +148,8 @@ def _digest(fields: Fields, codes: TaskCodes) -> str:
 
 def _code_parts(code: TaskCode) -> list[bytes]:
     files = [part for path, content in sorted(code.files.items()) for part in (path.encode(), _sha(content))]
-    return [*files, *(f"{each.key} {each.column}".encode() for each in code.functions)]
+    arguments = [code.arguments.encode()] if code.loads_rows else []
+    return [*files, *(f"{each.key} {each.column}".encode() for each in code.functions), *arguments]
 
 
 def _sha(content: bytes) -> bytes:

@@ -1,5 +1,6 @@
 """Rows of a task: how they are referenced, and their provenance."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,14 @@ FILE_READERS = frozenset(
         *("parquet", "pdb", "pdffolder", "text", "tsfile", "videofolder", "vortex", "webdataset", "xml"),
     ]
 )
+
+
+_HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether it may be the name of a data set of the hub."""
+    return name not in FILE_READERS and _HUB_ID.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 PROCESS_DOCS = "process_docs"
 # Of few-shot examples: a function without arguments that gives the rows.
 SAMPLES = "samples"
-ROW_MAKERS = frozenset({PROCESS_DOCS, SAMPLES})
+# A function that gives all rows by their splits.
+CUSTOM_DATASET = "custom_dataset"
+ROW_MAKERS = frozenset({PROCESS_DOCS, SAMPLES, CUSTOM_DATASET})
 # No name of a column that a file of rows may have: it is what a task file says.
 _COLUMN_BEGIN = "!function "
 
@@ -32,11 +34,20 @@ class CodeFunction:
 
 @dataclass(frozen=True, slots=True)
 class TaskCode:
-    """`files` by their paths in the suite's root, with those that they import."""
+    """`files` by their paths in the suite's root, with those that they import.
+
+    `arguments`: those of `custom_dataset`, as JSON.
+    """
 
     task: str
     functions: Sequence[CodeFunction]
     files: Mapping[str, bytes]
+    arguments: str = ""
+
+    @property
+    def loads_rows(self) -> bool:
+        """No data set has the rows: the code loads them, or makes them of nothing."""
+        return any(function.key == CUSTOM_DATASET for function in self.functions)
 
     @property
     def makes_rows(self) -> bool:

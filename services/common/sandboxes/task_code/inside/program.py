@@ -17,13 +17,15 @@ from services.common.sandboxes.task_code.inside.aggregating import figures
 from services.common.sandboxes.task_code.inside.dataset import Dataset, stand_in
 from services.common.sandboxes.task_code.inside.errors import fact_of
 from services.common.sandboxes.task_code.inside.filtering import filter_functions, stand_in_filters
+from services.common.sandboxes.task_code.inside.loading import SentSets, SetIsMissing
 from services.common.sandboxes.task_code.inside.modules import TaskFiles, is_installed
 from services.common.sandboxes.task_code.inside.scoring import scoring_functions
 from services.common.sandboxes.task_code.inside.scratch import Scratch
 
 PROCESS_DOCS = "process_docs"
-# Gives the rows without being given any.
-SAMPLES = "samples"
+# These give rows without being given any: of each split by its name, or those of the examples.
+CUSTOM_DATASET, SAMPLES = "custom_dataset", "samples"
+_MAKERS = (CUSTOM_DATASET, SAMPLES, PROCESS_DOCS)
 # As many rows are asked in one process, which is a copy of the one that imported the code: nothing that a
 # function keeps reaches rows beyond.
 BATCH_ROWS = 1024
@@ -63,17 +65,19 @@ class Program:
     ) -> None:
         self._is_scoring = is_scoring
         self._scratch = scratch
-        self._maker = next((key for key in (SAMPLES, PROCESS_DOCS) if key in functions), "")
-        self._make = functions.get(self._maker)
-        self.functions = {key: each for key, each in functions.items() if key != self._maker}
+        self._makers = {key: functions[key] for key in _MAKERS if key in functions}
+        # What makes the rows that are asked.
+        self._maker = next(reversed(self._makers), "")
+        self.functions = {key: each for key, each in functions.items() if key not in self._makers}
         self._output = output
         self._folder = folder
         # Seeding takes as long as a short function.
         self._draws = any(b"random" in file.read_bytes() for file in Path(folder).rglob("*.py"))
 
-    def run(self, rows: Iterator[Row]) -> None:
+    def run(self, rows: Iterator[Row], loads: Row) -> None:
+        """`loads`: the `arguments` of `custom_dataset`, and the `split` that is asked."""
         count = 0
-        given = iter(self._made_rows(self._make, list(rows))) if self._make else rows
+        given = iter(self._made_rows(list(rows), loads)) if self._makers else rows
         # A look for garbage would write to all rows, and so make a copy of each in each process.
         gc.disable()
         gc.freeze()
@@ -96,14 +100,30 @@ class Program:
         self._output.flush()
         os._exit(_FAILED)
 
-    def _made_rows(self, make: Callable[..., Any], rows: list[Row]) -> Iterable[Row]:
-        try:
-            made = make() if self._maker == SAMPLES else make(Dataset(rows))
+    def find_missing_set(self, loads: Row) -> None:
+        """Raises SetIsMissing where `custom_dataset` loads what was not sent."""
+        self._call(CUSTOM_DATASET, lambda make: _split_of(make(**loads["arguments"]), loads["split"]))
+
+    def _made_rows(self, rows: list[Row], loads: Row) -> Iterable[Row]:
+        if CUSTOM_DATASET in self._makers:
+            arguments, split = loads["arguments"], loads["split"]
+            rows = self._call(CUSTOM_DATASET, lambda make: list(_split_of(make(**arguments), split)))
+        if SAMPLES in self._makers:
+            rows = self._call(SAMPLES, lambda make: list(make()))
+        elif PROCESS_DOCS in self._makers:
+            given = [Dataset(rows)]
             # Room for copies, unless they are these rows or are made of them while they are read.
             del rows
-            return list(made)
+            return list(self._call(PROCESS_DOCS, lambda make: list(make(given.pop()))))
+        return rows
+
+    def _call(self, key: str, call: Callable[[Callable[..., Any]], list[Row]]) -> list[Row]:
+        try:
+            return call(self._makers[key])
+        except SetIsMissing:
+            raise
         except BaseException as error:
-            raise Failed(self._maker, -1) from error
+            raise Failed(key, -1) from error
 
     def _in_copy(self, ask: Callable[[list[Row], int], None], batch: list[Row], start: int) -> None:
         """In a copy of this process, so that what the functions keep is gone afterwards."""
@@ -126,7 +146,7 @@ class Program:
         for number, row in enumerate(batch, start):
             if not isinstance(row, Mapping):
                 raise Failed(self._maker, number) from TypeError("a row is no dict")
-            line: Row = {"row": dict(row)} if self._make else {}
+            line: Row = {"row": dict(row)} if self._makers else {}
             try:
                 kept = json.dumps(line, default=_plain)
             except (TypeError, ValueError) as error:
@@ -152,9 +172,23 @@ class Program:
         for key, function in self.functions.items():
             try:
                 made[key] = json.dumps(function(row), default=_plain)
+            except SetIsMissing as missing:
+                raise Failed(key, number) from _too_late(missing)
             except BaseException as error:
                 raise Failed(key, number) from error
         return "{" + ", ".join(f"{json.dumps(key)}: {value}" for key, value in made.items()) + "}"
+
+
+def _split_of(splits: Any, split: str) -> Any:
+    if not isinstance(splits, Mapping) or split not in splits:
+        raise KeyError(f"there is no split {split}")
+    return splits[split]
+
+
+def _too_late(missing: SetIsMissing) -> Exception:
+    """Rows are loaded before one is asked."""
+    path = missing.asked["path"]
+    return NotImplementedError(f"load_dataset of {path}: only custom_dataset and process_docs may load rows")
 
 
 def _plain(value: Any) -> Any:
@@ -186,6 +220,8 @@ def _functions(named: Mapping[str, list[str]], files: TaskFiles) -> Iterator[tup
 def _function(key: str, path: str, name: str, files: TaskFiles) -> Callable[..., Any]:
     try:
         found: Callable[..., Any] = getattr(files.load(path), name)
+    except SetIsMissing:
+        raise
     except BaseException as error:
         raise Failed(key, -1) from error
     return found
@@ -213,7 +249,9 @@ def main(folder: str, scratch: str) -> None:
     header = json.loads(sys.stdin.buffer.readline())
     files = TaskFiles(Path(folder))
     sys.meta_path.insert(0, files)
-    stand_in()
+    sets = SentSets()
+    sets.read(header.get("sets", ()), sys.stdin.buffer)
+    stand_in(sets.load_dataset)
     if not is_installed(files, "lm_eval"):
         stand_in_filters()
     random.seed(SEED)
@@ -226,8 +264,18 @@ def main(folder: str, scratch: str) -> None:
             for figure in figures(functions, _rows(sys.stdin.buffer), folder):
                 program.write(figure)
             program.write({"end": len(functions)})
+        elif header.get("only_loads"):
+            program.find_missing_set(header["loads"])
+            program.write({"end": 0})
         else:
-            program.run(_rows(sys.stdin.buffer))
+            program.run(_rows(sys.stdin.buffer), header.get("loads", {}))
+        output.flush()
+    except SetIsMissing as missing:
+        if "loads" not in header:
+            failed = Failed("load_dataset", -1)
+            failed.__cause__ = _too_late(missing)
+            program.fail(failed)
+        program.write({"needs": missing.asked})
         output.flush()
     except Failed as failed:
         program.fail(failed)

@@ -56,6 +56,37 @@ def test_a_task_has_its_functions_and_files() -> None:
     assert task.templates.text.source == "!function utils.py:text"
 
 
+CUSTOM = """\
+task: words
+custom_dataset: !function utils.load
+dataset_kwargs: {length: 5}
+training_split: train
+test_split: test
+doc_to_text: "{{word}}"
+doc_to_target: "{{word}}"
+metadata: {version: 1.0}
+"""
+
+
+def test_rows_may_come_from_code_alone() -> None:
+    task = task_of({"suite.yaml": CUSTOM, "utils.py": ""})
+    code = code_of(task)
+    assert [(each.key, each.function) for each in code.functions] == [("custom_dataset", "load")]
+    assert json.loads(code.arguments) == {"length": 5, "version": 1.0}
+    assert task.fewshot_rows is not None
+    assert (task.rows.hub_id, task.rows.split) == ("", "test")
+    assert (task.fewshot_rows.hub_id, task.fewshot_rows.split) == ("", "train")
+    assert task.fewshot_rows.code == code
+
+
+def test_what_code_loads_is_part_of_what_a_task_is() -> None:
+    digests = {
+        task_of({"suite.yaml": CUSTOM.replace("length: 5", length), "utils.py": ""}).definition_digest
+        for length in ("length: 5", "length: 6")
+    }
+    assert len(digests) == 2
+
+
 def test_examples_are_made_by_the_same_code() -> None:
     task = task_of({"suite.yaml": TASK, "utils.py": ""})
     assert task.fewshot_rows is not None
