@@ -37,7 +37,7 @@ _UNSUPPORTED = {
     PROCESS_DOCS: "only Python code can change rows, as !function names it",
     PROCESS_RESULTS: "only Python code can score answers, as !function names it",
     CUSTOM_DATASET: "only Python code can load rows, as !function names it",
-    "class": "a task is its file, not a Python class",
+    "class": "such a class makes its requests by itself, which only lm-evaluation-harness can execute",
     "doc_to_image": "models are asked in text only",
     "doc_to_audio": "models are asked in text only",
     "use_prompt": "prompts are written in the task, not taken from promptsource",
@@ -138,8 +138,21 @@ def _key_faults(given: Fields) -> Iterator[ValueFault]:
             continue
         elif key in _UNSUPPORTED and value not in (False, "", []):
             yield ValueFault((key,), _UNSUPPORTED[key])
-    if given.get("repeats", 1) != 1:
-        yield ValueFault(("repeats",), "a task is asked once; order the run with as many rollouts instead")
+    repeats = given.get("repeats", 1)
+    if repeats != 1 and not _takes_first(given.get("filter_list")):
+        problem = f"answers are scored one by one, and these filters leave several of {repeats}"
+        yield ValueFault(("repeats",), f"{problem}; leave it out and order the run with as many rollouts")
+
+
+def _takes_first(pipelines: object) -> bool:
+    """Whether the first of several answers is what counts, so that no other one has an effect."""
+    if pipelines is None:
+        return True
+    found = json.dumps(pipelines, default=str)
+    several = ("majority_vote", "take_first_k", "custom")
+    if not isinstance(pipelines, list) or any(f'"{name}"' in found for name in several):
+        return False
+    return all('"take_first"' in json.dumps(pipeline, default=str) for pipeline in pipelines)
 
 
 def _custom_arguments(given: Fields) -> str:

@@ -293,9 +293,10 @@ def test_what_is_wrong_with_a_group_is_reported(text: str, line: int, key: str, 
         ("metric_list: [{metric: bleurt}]", "metric_list.0.metric", "'bleurt' is none of acc"),
         ("metric_list: [{metric: exact_match, k: 3}]", "metric_list.0.k", "there is no such key"),
         ("filter_list: [{name: a, filter: [{function: map}]}]", "filter_list.0.filter.0.function", "'map'"),
+        ("repeats: 8\nfilter_list: [{name: a, filter: [{function: majority_vote}]}]", "repeats", "of 8;"),
+        ("repeats: 8\nfilter_list: [{name: a, filter: [{function: lowercase}]}]", "repeats", "leave several"),
         ("custom_dataset: !function utils.load", "custom_dataset", "utils.py is not in the suite's folder"),
         ("custom_dataset: utils.load", "custom_dataset", "only Python code can load rows"),
-        ("repeats: 8", "repeats", "order the run with as many rollouts instead"),
         ("generation_kwargs: {num_beams: 4}", "generation_kwargs.num_beams", "no server of models searches"),
         ("doc_to_image: image", "doc_to_image", "models are asked in text only"),
         ("code: {}", "code", "unsafe_code: true says so"),
@@ -324,6 +325,12 @@ def test_code_is_executed_where_the_file_says_so() -> None:
     assert task_of(WORDS + "unsafe_code: true\n").code is None
 
 
+@pytest.mark.parametrize("filters", ["null", "[{name: a, filter: [{function: take_first}]}]"])
+def test_of_repeated_answers_the_first_counts_which_is_asked_alone(filters: str) -> None:
+    task = task_of(WORDS + f"repeats: 8\nfilter_list: {filters}\n")
+    assert task.name == "words"
+
+
 def test_keys_without_effect_may_be_empty() -> None:
     text = "process_docs: ''\nunsafe_code: false\nrepeats: 1\ntraining_split: null\ngeneration_kwargs: null\n"
     assert task_of(WORDS + text + "gen_prefix: ''\n").name == "words"
@@ -346,7 +353,9 @@ def test_given_texts_have_perplexities_by_default_and_no_generation(
 
 def test_a_task_of_python_code_is_reported_to_be_one() -> None:
     text = "task: mine\ngroup: ours\nclass: !function task.Mine\n"
-    assert faults_of(text) == [("", 3, "class", "a task is its file, not a Python class")]
+    [(_, line, key, sentence)] = faults_of(text)
+    assert (line, key) == (3, "class")
+    assert "only lm-evaluation-harness can execute" in sentence
 
 
 def test_a_task_needs_a_split_that_can_be_asked() -> None:
