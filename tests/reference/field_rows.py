@@ -209,7 +209,7 @@ def _drop(draw: Random, number: int) -> Row:
     as_spans: Row = {"number": "", "date": date, "spans": ["the old clock", "a cat"][: 1 + number % 2]}
     as_date: Row = {"number": "", "date": {"day": "3", "month": "May", "year": "1900"}, "spans": []}
     kinds = [as_number, as_spans, as_date]
-    first, *others = kinds[number % 3 :] + kinds[: number % 3]
+    first, *others = kinds[number % 3 :] + kinds[: 1 + number % 2]
     validated = {key: [other[key] for other in others] for key in ("number", "date", "spans")}
     return {
         "section_id": "made",
@@ -309,7 +309,35 @@ def _page(draw: Random, number: int) -> Row:
     return {"page": f'{parts} " {_words(draw, 2)} " ° 1 @.@ 5 . \n = = Part = = \n', "text": parts}
 
 
+def _babilong(draw: Random, number: int) -> Row:
+    place = ("kitchen", "garden", "The river")[number % 3]
+    return {"input": f" {_words(draw, 8)}. ", "question": f"Where is {number}? ", "target": place}
+
+
+def _graph(draw: Random, number: int) -> Row:
+    nodes = [f"node{number}", f"node{number + 1}"][: 1 + number % 2]
+    return {"prompt": f"{_words(draw, 8)} {number}", "answer_nodes": nodes, "prompt_chars": number}
+
+
+def _exam(draw: Random, number: int) -> Row:
+    options = _distinct(draw, 4)
+    facts = {"Dificultad": ("C1", "C2", "B1", "B2")[number % 4], "Fuente": "made"}
+    return {
+        "Instrucción": f"Read {number % 3}",
+        "Pregunta": f"{_words(draw)}?",
+        "Pista": None,
+        "Opciones": options,
+        "Respuesta": [options[number % 4]],
+        "Metadata": facts,
+        "Prompt": "",
+        "Subtarea": ("text", "frase", "oracions", "definició")[number % 4],
+    }
+
+
 MAKERS: dict[str, MakeRow] = {
+    "RMT-team/babilong-1k-samples": _babilong,
+    "openai/graphwalks": _graph,
+    "gplsi/cieacova": _exam,
     "EleutherAI/lambada_openai": _lambada,
     "cimec/lambada": _lambada,
     "EleutherAI/wikitext_document_level": _page,
@@ -354,29 +382,3 @@ def made_rows(data_set: str, config: str, split: str) -> list[Row]:
     draw = Random(f"{data_set} {config} {split}")
     count = 5 * len(_CATEGORIES) if data_set == "TIGER-Lab/MMLU-Pro" else ROWS
     return [json.loads(json.dumps(make(draw, number))) for number in range(count)]
-
-
-# What a model says to any question: each prompt gets one of these.
-ANSWERS = (
-    " The answer is (B).",
-    " (A)",
-    "Let me think. So the answer is (C). Is it?",
-    "the answer is Yes.",
-    " True",
-    " valid",
-    " 6\n#### 6,000",
-    r" We get $\boxed{4}$. Final Answer: The final answer is $4$. I hope it is correct.",
-    r" \boxed{10}",
-    " The river",
-    "the old clock, a cat",
-    "3 May 1900",
-    "it is four, or 4.",
-    "* one river\n* two stone words",
-    '"a quoted river stone, in five words"',
-    "answer is D",
-    ": B",
-    "No",
-    "14",
-    "date fig lime pear",
-    "",
-)

@@ -1,6 +1,6 @@
 """Tasks of lm-evaluation-harness as they are, evaluated there and here over rows of our own making."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +11,8 @@ from services.scheduler.suites.format.yaml_suite_reader import NameRule, read_su
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference
 from services.scheduler.suites.suite import SuiteDefinition
-from tests.reference.field_rows import ANSWERS, made_rows
+from tests.reference.field_answers import ANSWERS
+from tests.reference.field_rows import made_rows
 from tests.reference.golden_reference import hash_answer, hash_text
 from tests.reference.lm_eval_venv import lm_eval_tasks
 
@@ -58,6 +59,15 @@ FIELD: Mapping[str, int | None] = {
     "mgsm_cot_native": None,
     "xnli": 1,
     "belebele_ceb_Latn": None,
+    "babilong_qa1": 2,
+    "graphwalks_128k": None,
+    "cieacova_choice": None,
+}
+# What code of a task loads: data sets with a configuration and their splits.
+LOADED: Mapping[str, Sequence[tuple[str, str, Sequence[str]]]] = {
+    "babilong_qa1": [("RMT-team/babilong-1k-samples", "0k", ("qa1",))],
+    "graphwalks_128k": [("openai/graphwalks", "", ("train",))],
+    "cieacova_choice": [("gplsi/cieacova", "multiple_choice", ("train", "test"))],
 }
 
 

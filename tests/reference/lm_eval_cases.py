@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
 
-from tests.reference.field_rows import ANSWERS, made_rows
+from tests.reference.field_answers import ANSWERS
+from tests.reference.field_rows import made_rows
 from tests.reference.golden_reference import folder_of
 from tests.reference.instruction_rows import instruction_answer, instruction_rows
 
