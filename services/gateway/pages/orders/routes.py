@@ -19,7 +19,7 @@ from services.gateway.http.paths import ORDER_PAGE
 from services.gateway.http.presentation import optional, present
 from services.gateway.pages import text
 from services.gateway.pages.addresses import address, keep_address
-from services.gateway.pages.orders.form import CRON, REFUSALS, OrderForm, faults_of_refusal
+from services.gateway.pages.orders.form import CRON, GATE_BASE, REFUSALS, OrderForm, faults_of_refusal
 from services.gateway.pages.orders.schedule import add_by_form
 from services.gateway.pages.orders.several import submit_form
 from services.gateway.pages.orders.view import EarlierRun, Estimate, OfferedOptions, earlier_run, order_view
@@ -54,7 +54,8 @@ async def submit(
     form = OrderForm.of(await request.form())
     request_id = _request_id(form)
     try:
-        if form.get(CRON):
+        # A gate without times is a fault of the form, not a run that nobody gates.
+        if form.get(CRON) or form.get(GATE_BASE):
             schedule = await add_by_form(scheduler, form, user, request_id)
             return page.leave(f"/schedules/{schedule.schedule_id}", Notice("The schedule is added."))
         submitted = await submit_form(scheduler, form, user, request_id)
