@@ -816,11 +816,11 @@ CREATE VIEW schedule_rows WITH (security_invoker='true') AS
     schedules.resumed_at,
     schedules.problem,
     schedules.tried_at,
+    schedules.gate,
     last.due_at,
     last.fired_at,
     last.run_ids,
     last.problem AS firing_problem,
-    schedules.gate,
     last.verdict,
     last.base_run_id,
     last.gate_text

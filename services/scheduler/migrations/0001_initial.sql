@@ -707,7 +707,9 @@ CREATE TABLE schedules (
     resumed_at timestamptz,
     -- Why the firing that is due waits, or the schedule was stopped, and when it was tried last.
     problem text NOT NULL DEFAULT '',
-    tried_at timestamptz
+    tried_at timestamptz,
+    -- {"base_run_id", "margin_points", "alpha"}; none: its runs are not gated.
+    gate jsonb
 );
 CREATE INDEX schedules_due ON schedules (next_due_at) WHERE paused_at IS NULL;
 CREATE INDEX schedules_of_user ON schedules (username);
@@ -724,15 +726,25 @@ CREATE TABLE schedule_firings (
     -- None of an order that was refused. No reference: a run may be deleted, and its firing stays.
     run_ids uuid[] NOT NULL,
     problem text NOT NULL DEFAULT '',
+    -- Until the gate is decided.
+    awaits_gate boolean NOT NULL DEFAULT false,
+    -- Empty without a gate, and until then.
+    verdict text NOT NULL DEFAULT '',
+    base_run_id uuid,
+    gate_text text NOT NULL DEFAULT '',
     -- No time fires twice.
     PRIMARY KEY (schedule_id, due_at)
 );
+-- What the leader looks through every few seconds.
+CREATE INDEX schedule_firings_awaiting ON schedule_firings (due_at) WHERE awaits_gate;
 
 CREATE VIEW schedule_rows WITH (security_invoker = true) AS
-SELECT schedules.*, last.due_at, last.fired_at, last.run_ids, last.problem AS firing_problem
+SELECT
+    schedules.*, last.due_at, last.fired_at, last.run_ids, last.problem AS firing_problem,
+    last.verdict, last.base_run_id, last.gate_text
 FROM schedules
 LEFT JOIN LATERAL (
-    SELECT due_at, fired_at, run_ids, problem
+    SELECT due_at, fired_at, run_ids, problem, verdict, base_run_id, gate_text
     FROM schedule_firings
     WHERE schedule_firings.schedule_id = schedules.schedule_id
     ORDER BY due_at DESC
