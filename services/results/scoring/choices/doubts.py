@@ -85,7 +85,7 @@ _VERDICT = any_of(
     "|vague",
     r"ruled|rejected|eliminated|excluded|discarded|discarding|irrelevant|mistaken|plausible"
     r"|un(?:likely|true|supported|related|clear|certain|fortunately|necessary|reasonable|acceptable|proven|founded"
-    r"|helpful|correct|fit|suitable|satisfactory|realistic|convincing|tenable)"
+    r"|helpful|correct|fit|warranted|justified|sound|persuasive|substantiated|suitable|satisfactory|realistic|convincing|tenable)"
     r"|im(?:possible|plausible|probable|proper|practical|material|precise|permissible)"
     r"|tempting",
     r"partly|partially|hardly|barely|possible|possibly",

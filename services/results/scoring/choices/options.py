@@ -164,7 +164,11 @@ class ChoiceOptions:
         if _SPECIES.match(text, start):
             return True
         letter, name = initial[1].lower(), initial[2].casefold()
-        named = [label for label, form in enumerate(self.forms) if _is_name(form, letter, name)]
+        # Of another option, it is at least no clear letter: "B. Mason" where B is John Adams.
+        is_all = not text[initial.end() :].strip(" .\n")
+        named = [
+            label for label, form in enumerate(self.forms) if _is_name(form, "" if is_all else letter, name)
+        ]
         own = self.letters.get(initial[1])
         return bool(named) and own not in named and not (own is not None and name in self.forms[own])
 

@@ -61,7 +61,8 @@ _AFTER_FORMULA = re.compile(r"(?<=[\d)}])\s?\$\$ (?=[A-Z])")
 # Words of a sentence that a formula sets: "\text{The answer is } (\text{B})".
 _SET_WORDS = re.compile(r"\{((?:the )?(?:final |correct )?answer is) ?\}\s?", re.IGNORECASE)
 _QUOTED_TEXT = re.compile(
-    r"((?:(?:是|为|選|选|答案)(?:选项|選項)?|\b(?:answer|option|choice) is)\s?:?\s?[A-J])\s?[\"“「](?=\w)",
+    r"((?:(?:是|为|選|选|答案)(?:选项|選項)?|\b(?:answer|option|choice) is)\s?:?\s?[A-J])"
+    r"\s?[\"“「](?=\w[^\"”」\n]*[\"”」][.。]?\s*(?:\n|\Z))",
     re.IGNORECASE,
 )
 _GOING_ON = (" is\n", " are\n", " be\n", " choose\n", " select\n", " pick\n", " reject\n", " exclude\n")

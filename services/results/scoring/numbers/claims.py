@@ -66,12 +66,18 @@ _PURPOSE = re.compile(
     r"|pass|feed|fill|travel|drive|walk|read|serve|achieve)\b[^=]*\Z",
     re.IGNORECASE,
 )
+# Another count behind it: "and spends $12", but not "5 apples and 5 pears".
+_MORE = (
+    r"\band\s(?!\S?\d+\s[a-z]+(?!\sto\b)|the\b|his\b|her\b|their\b|an?\b)[^\n]*\d|\band\s\S?\d+\s[a-z]+\sto\b"
+    r"|\b(?:but|or|so|then|leaving|while|plus)\b[^\n]*\d|,\s[^\n]*\d"
+)
 # So does "so she needs 5 eggs to make 15 flans", but no ratio: "5 eggs make 15 flans".
 _PURPOSE_OF_CONCLUSION = re.compile(
     r"(\A\W*(?:so|thus|therefore|hence|this means|that means)\b[^\d=]*\d\S*(?: [a-z]+){0,4}) to "
     r"(?:speed talk|get|make|last|reach|meet|have|produce|score|climb|run|write"
     r"|cook|bake|build|paint|clean|eat|drink|sell|raise|collect|hold|fit|type|swim|cross|plant|deliver|print|pack"
-    r"|wash|lose|gain|learn|play|watch|grow|mow)\b[^=]*\Z",
+    r"|wash|lose|gain|learn|play|watch|grow|mow)\b"
+    rf"(?:(?!{_MORE})[^=])*\Z",
     re.IGNORECASE,
 )
 # "2 people that lifted at least 46 pounds": a bound in what the number is of is no second value.
@@ -90,7 +96,8 @@ _WAYS = re.compile(
 )
 # "He pays $12 for 5 apples and 5 pears"
 _PRICE = re.compile(
-    r"([$€£₹]\s?\d[\d,.]*(?: [a-z]+){0,4}) (?:for|over) (?:the )?\d[^=$€£₹\n]*(?=[.\n]|\Z)", re.IGNORECASE
+    rf"([$€£₹]\s?\d[\d,.]*(?: [a-z]+){{0,4}}) (?:for|over) (?:the )?\d(?:(?!{_MORE})[^=$€£₹\n])*(?=[.\n]|\Z)",
+    re.IGNORECASE,
 )
 _WORDS_OF_BOUNDS = ("than", "at least", "at most", "over", "under", "above", "below", "exactly")
 _WORDS_OF_WAYS = ("way", "arrangement", "permutation", "combination", "possibilit", "outcome", "method")

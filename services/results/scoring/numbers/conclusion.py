@@ -12,10 +12,11 @@ from services.results.scoring.numbers.claims import (
     without_reason,
     without_remarks,
 )
+from services.results.scoring.numbers.entries import has_several_entries
 from services.results.scoring.numbers.named_things import is_of_a_name
 from services.results.scoring.numbers.number_forms import in_one_form
 from services.results.scoring.numbers.number_tokens import DIGIT, has_number
-from services.results.scoring.numbers.operations import leaves_result_out, result_of_operation
+from services.results.scoring.numbers.operations import leaves_result_out, result_of_operation, without_way
 from services.results.scoring.numbers.written_numbers import WrittenNumber, read_number
 
 # Neither "i.e. 12" nor the factorial in "4! = 24".
@@ -55,9 +56,13 @@ _NUMBER_WORD = re.compile(
     re.IGNORECASE,
 )
 _NONE_LEFT = re.compile(r"\b(?:no|none|zero|nothing)\b[^.\n]*\b(?:left|remain\w*)\b", re.IGNORECASE)
+_SO_NONE = re.compile(
+    r"\b(?:so|thus|hence|therefore)\b[^.\d\n]*\b(?:no|none|nothing)\b[^.\d\n]*\b(?:left|remain\w*)\b\D*\Z",
+    re.IGNORECASE,
+)
 # No conclusion is drawn, or one is denied.
 _REFUSES = re.compile(
-    r"""(?<!\bwho\s)(?<!\bthat\s)\b(?: cannot | can(?:'t|\snot) | could(?:n't|\snot)
+    r"""(?<!\bwho\s)(?<!\w\sthat\s)\b(?: cannot | can(?:'t|\snot) | could(?:n't|\snot)
         | (?:not|n't)\s(?:\w+\s)?(?:enough|possible|sufficient|know)
         | would\sneed\s(?:\d+\s)?(?:more|to\sknow|additional\sinf|further)
         | please\s(?:provide|clarify|share) | sorry
@@ -123,6 +128,8 @@ ITEM = "\N{BULLET}"
 _COMPUTES = re.compile(r"[\d)\w%]\s*[+*/×x÷\u2013-]\s*[$€£]?\s?[\d(.]|\d%? of |\d! ")
 _VARIABLE = re.compile(r"(?<![\w'])\d*[b-z]\s?[-+*/]\s?\d|\d\s?[-+*/]\s?\d*[b-z](?![\w'])")
 _SUMS_UP = re.compile(r"\b(?:so|thus|therefore|hence|total|altogether)\b", re.IGNORECASE)
+# "Ann needs 5 and Bob needs 7, so they need 12".
+_SO = re.compile(r"[,;] (?:and )?(?:so|thus|therefore|hence)\b", re.IGNORECASE)
 _RESULT = re.compile(r"\s*[-$€£(]{0,3}\d[\d,.]*(?:/\d+)?")
 _STATES = (
     r"\b(?:is|are|was|were|has|have|had|and|or|but|so|plus|more|less|leav\w+|left|mak\w+|giv\w+|get\w*"
@@ -137,40 +144,30 @@ _OF_WHAT = re.compile(
 # "As each costs $3, the total is $60": what follows it concludes.
 _REASON_FIRST = re.compile(
     r"\W*(?:as|since|because|given)\b(?:(?!\b(?:cannot|can't|not|unknown)\b)[^,\n=]|,(?=\d))*,\s+"
-    r"(?=[^,\n]*\d)",
+    r"(?!(?:and|but|or)\b)(?=[^,\n]*\d)",
     re.IGNORECASE,
 )
 _ROUNDED = re.compile(
-    r"(?:,? (?:which|this|that) (?:is |can be |must be )?round(?:s|ed)|\d rounds)(?: up| down| off)? to"
-    r"(?: approximately| about)? (?P<value>[$€£]?-?\d[\d,]*(?:\.\d+)?%?(?: [a-z]+)?)\W*\Z",
+    r"(?:,? (?:which|this|that) (?:is |can be |must be )?round(?:s|ed)|\d rounds"
+    r"|\bwe (?:(?:must|can|should|need to|have to) )?round(?: it| this| that| \$?\d[\d.,]*)?)"
+    r"(?: up| down| off)? to"
+    r"(?: approximately| about)? (?P<value>[$€£]?-?\d[\d,]*(?:\.\d+)?%?"
+    r"(?: (?!decimal|place|digit|sig|d\.?p|s\.?f)[a-z]+)?)\W*\Z",
     re.IGNORECASE,
 )
-_FIRST_OF_ALL = re.compile(r"\W*\d[\d.,]*%?(?: [a-z]+)?[.!]\W*", re.IGNORECASE)
+_FIRST_OF_ALL = re.compile(r"\W*\d[\d.,]*%?(?: [a-z]+)?[.!]?\W*", re.IGNORECASE)
+# "By adding 5 and 7, she gets 12": what follows it comes out.
+_DOING_FIRST = re.compile(
+    r"\W*(?:by |after |when )?(?:adding|subtracting|deducting|multiplying|dividing|combining|converting)\b"
+    r"[^,\n=]*,\s+(?!(?:and|then|plus)\b|\S?\d+(?:,| and\b))(?=[^,\n]*\d)",
+    re.IGNORECASE,
+)
+_REASON_ON_NEXT_LINE = re.compile(r"(?<=,)\n(?=(?:since|because|as|which|given)\b)")
 # "She finishes in 6th place": no count beside it is the answer.
 _PLACED = re.compile(r"\b\d+(?:st|nd|rd|th)\b (?:place|position|spot|rank)\b", re.IGNORECASE)
 # The same in another unit: 160 toys in 10 hours, or 16 an hour.
 _RESTATES = re.compile(r", (?:or|which|and|so)\b[^.\n]*\d")
 _BOLD = re.compile(r"\*\*([^*\n]{1,60})\*\*")
-# Several values with names, as "Ann: 12", "x = 12" and "a) 12".
-_ENTRY = re.compile(
-    r"^[^\w\n]{0,20}(?P<label>[^\W\d][^\n:=()\d+*/^]{0,40}?)\s*[:=)]"
-    r"\s*(?P<value>\S{0,3}\d\S*(?:\s\w+)?)[ \t]*$",
-    re.MULTILINE,
-)
-# One of several that are numbered, as "Answer 1: 5" and "b) 6".
-_NUMBERED_ENTRY = re.compile(
-    r"(?:^\W{0,8}|(?:(?<=[.,;\d%] )|(?<=and ))[^\w+*/×÷=-]{0,8})"
-    r"(?:(?P<name>[^\W\d_]{1,12})\s?)?[(#]?(?P<mark>\d{1,2}"
-    r"|(?<![^\W\d_])(?:[a-e]|i{1,3}|iv))\W{0,3}[:=)]\W{0,3}?"
-    r"(?:[a-z] ?= ?)?(?P<value>[-$€£]{0,2}\d[\d.,]*)(?!\s?[-+*/×÷^=(\d])",
-    re.MULTILINE | re.IGNORECASE,
-)
-# One of several has one of these.
-_MARKS_OF_ENTRIES = ("2:", "2)", "3:", "3)", "b:", "b)", "B:", "B)", "c)", "ii)", "ii:")
-_STEPS = frozenset({"step", "stage"})
-_SUM = re.compile(
-    r"total|sum|answer|result|final|all|overall|altogether|difference|profit|left|remain", re.IGNORECASE
-)
 # What only seems so: "You might think it's 7, but it's 8".
 _SEEMS = re.compile(
     r"\b(?:you|one|some|many|people|students) (?:might|may|could|would|often) (?:(?:first|initially"
@@ -192,16 +189,18 @@ MAX_SENTENCE = 2000
 
 def concluded(plain: str, text: str) -> WrittenNumber | None:
     """`plain` is the text in one form. None where the last sentence with a number states not plainly one."""
-    if _has_several_entries(plain):
+    if has_several_entries(plain):
         return None
+    plain = _REASON_ON_NEXT_LINE.sub(" ", plain)
     for whole in _sentences_from_the_end(plain):
         if _is_in_words(whole) or _may_be_a_result(whole) or _WAVERS.match(whole) or _GOES_ON.match(whole):
             return None
-        if leaves_result_out(whole):
+        told = without_way(whole)
+        if leaves_result_out(told):
             return _above(plain)
         is_aside = COURTESY.match(whole) or _REMARK.match(whole) or whole.rstrip().endswith("?")
         if not is_aside and len(whole) <= MAX_SENTENCE and has_number(whole):
-            sentence = without_remarks(whole)
+            sentence = without_remarks(told)
             if " but " in sentence and has_one_of(sentence, _WORDS_OF_SEEMING):
                 sentence = _SEEMS.sub("", sentence)
             solved = _solved(sentence) if sentence.count("=") > 1 else None
@@ -214,7 +213,11 @@ def concluded(plain: str, text: str) -> WrittenNumber | None:
 def _above(text: str) -> WrittenNumber | None:
     """The number that an answer begins with, where only its computation follows: "$12. We add 4 to 8"."""
     first = first_sentence(text)
-    return claimed(first) if _FIRST_OF_ALL.fullmatch(first) else None
+    if not _FIRST_OF_ALL.fullmatch(first) or not leaves_result_out(
+        first_sentence(text[len(first) :].lstrip())
+    ):
+        return None
+    return claimed(first)
 
 
 def _solved(sentence: str) -> WrittenNumber | None:
@@ -228,9 +231,8 @@ def _solved(sentence: str) -> WrittenNumber | None:
 
 def _is_in_words(sentence: str) -> bool:
     """Whether a sentence concludes with a number in words: "It is taller, so it took three days"."""
-    is_numberless = DIGIT.search(sentence) is None
-    if not is_numberless:
-        return False
+    if DIGIT.search(sentence):
+        return _SO_NONE.search(sentence) is not None
     return (
         bool(_SUMS_UP.search(sentence) and _NUMBER_WORD.search(sentence))
         or _NONE_LEFT.search(sentence) is not None
@@ -250,7 +252,9 @@ def _concluding(sentence: str) -> WrittenNumber | None:
         return outcome
     sentence = without_purpose(sentence)
     head = without_reason(sentence)
-    reason = None if DIGIT.search(head) else _REASON_FIRST.match(sentence)
+    reason = _DOING_FIRST.match(sentence)
+    if reason is None and not DIGIT.search(head):
+        reason = _REASON_FIRST.match(sentence)
     return _concluding(sentence[reason.end() :]) if reason else _of_head(sentence, head)
 
 
@@ -264,7 +268,12 @@ def _of_head(sentence: str, head: str) -> WrittenNumber | None:
     if _draws_none(sentence, head):
         return None
     if _has_two_facts(head):
-        return computed(sentence) if _SUMS_UP.search(_AND.split(sentence)[-1]) else None
+        last = _AND.split(sentence)[-1]
+        concluding = _SO.search(last)
+        summed_up = computed(sentence) if _SUMS_UP.search(last) else None
+        return summed_up or (
+            _of_head(last[concluding.end() :], last[concluding.end() :]) if concluding else None
+        )
     result = computed(sentence)
     if result is not None and head == sentence and not may_turn(sentence):
         # Other numbers of the sentence agree with it, or are not plain.
@@ -339,33 +348,6 @@ def _draws_none(sentence: str, head: str) -> bool:
 
 def _has_two_facts(sentence: str) -> bool:
     return "and" in sentence.casefold() and sum(bool(_FACT.search(part)) for part in _AND.split(sentence)) > 1
-
-
-def _has_several_entries(text: str) -> bool:
-    """A list of named values without a sum at its end: which of them is the answer is not said."""
-    numbered = [*_NUMBERED_ENTRY.finditer(text)] if has_one_of(text, _MARKS_OF_ENTRIES) else []
-    if (
-        len(numbered) > 1
-        and not text[numbered[-1].end() :].strip(" .%*\n")
-        and not _STEPS & {(entry["name"] or "").casefold() for entry in numbered}
-    ):
-        marks, values = ({entry[part] for entry in numbered} for part in ("mark", "value"))
-        return len(marks) > 1 and len(values) > 1
-    entries = [*_ENTRY.finditer(text)] if "\n" in text else []
-    is_at_the_end = bool(entries) and not text[entries[-1].end() :].strip()
-    if len(entries) < 2 or not is_at_the_end or _SUM.search(entries[-1]["label"]):
-        return False
-    if re.search(
-        rf"{re.escape(entries[-1]['label'].strip())}\s*=[^\n=]*[-+*/×÷]", text[: entries[-1].start()]
-    ):
-        # It is computed above.
-        return False
-    last = [read_number(entry["value"]) for entry in entries[-2:]]
-    return last[0] is not None and last[1] is not None and last[0].value != last[1].value
-
-
-def _is_computed(name: str, above: str) -> bool:
-    return re.search(rf"{re.escape(name)}\s*=[^\n=]*[-+*/×÷]", above) is not None
 
 
 def _emphasised(sentence: str, text: str) -> WrittenNumber | None:

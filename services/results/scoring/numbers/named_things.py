@@ -91,8 +91,12 @@ _NO_NAMES = frozenset(
         ),
         *("we", "get", "equals", "that", "this", "not", "maybe", "perhaps", "option", "there", "has", "have"),
         *("solution", "integer", "digit", "digits", "percentile", "variance", "frequency", "population"),
+        *("circumference", "payment", "side", "correct", "respuesta", "resultado", "resposta", "ergebnis"),
+        *("antwort", "risposta", "risultato", "antwoord", "jawaban", "cevap", "wynik", "lösung"),
     )
 )
+# Of a thing that is counted: "Apples 12", but not "Windows 11".
+_MANY = re.compile(r"(?!Windows|Mars|[Vv]enus|Paris|Series|Texas)[A-Z][a-z]+(?<![usi])s")
 # What stands before a number that counts; also currencies and what is measured.
 _COUNTING = re.compile(
     r"(?:is|are|was|be|of|equals|has|have|gets|makes|total|answer|ans|sum|result|value|number|score|count"
@@ -147,4 +151,7 @@ def is_a_name(text: str) -> bool:
     found = _WHOLE.fullmatch(text) if len(text) <= _REACH else None
     if found is None:
         return False
-    return not any(one.casefold() in _NO_NAMES or _COUNTING.fullmatch(one) for one in found["name"].split())
+    words = found["name"].split()
+    if _MANY.fullmatch(words[-1]) or not words[-1].isascii():
+        return False
+    return not any(one.casefold() in _NO_NAMES or _COUNTING.fullmatch(one) for one in words)

@@ -20,7 +20,7 @@ _DONE = (
     "|converted|applied|solved|rounded)"
 )
 _OPERATION = re.compile(
-    rf"""(?: \b(?:we|you|i)(?:'ll|'d)? \s (?:\w+\s){{0,3}}? (?:{_VERB}|{_DONE})\b
+    rf"""(?: \b(?:we|you|i|let(?:'s|\sus|\sme))(?:'ll|'d)? \s (?:\w+\s){{0,3}}? (?:{_VERB}|{_DONE})\b
         | \A\W*(?:(?:first|next|then|now|finally|lastly|and|so|therefore|also|step\s\d+\W)[,:]?\s+)*
           (?:to\s[^,.\n]{{3,120}},\s+(?:we\s)?)?{_VERB}\s(?!out\b)
         | (?:,|\band)\s(?:and\s|then\s|finally\s){{0,2}}
@@ -38,7 +38,7 @@ _WORDS = (
 )
 # Behind the operation: what comes out of it. Words of time and place between the two lead elsewhere.
 _RESULT = re.compile(
-    r"""= | ≈ | :\s*[-$€£]{0,2}\d | \bround\w*\s(?:(?:up|down)\s)?to\s[$€£]?\d
+    r"""[=≈→⇒] | :\s*[-$€£]{0,2}\d | \bround\w*\s(?:(?:up|down)\s)?to\s[$€£]?\d
         | \bbrings?\b[^.\d]*\bto\s[$€£]?\d
         | \b(?: giv(?:es?|ing) | gets? | got | getting | yield(?:s|ing)? | equal(?:s|ing)? | equal\sto
               | result(?:s|ing)?\sin | is | are | was | were | be | have | has | had | leav(?:es?|ing)
@@ -57,6 +57,23 @@ _COMES_OUT = re.compile(
     r"(?P<value>-?[$€£]?\d[\d,]*(?:\.\d+)?%?(?: ?[a-z/]+){0,4})\W*\Z",
     re.IGNORECASE,
 )
+# "We found 15 solutions" and "you should take 2 tablets": no operands, other than in "we find 20% of it".
+_IS_OBJECT = re.compile(
+    r"(?:(?:(?<!to\s)(?<!can\s)(?<!must\s)(?<!let's\s)(?:find|calculate|compute|determine)|found"
+    r"|(?:calculated|computed|determined)(?:\s(?:as|to\sbe))?)\s(?:(?:a|the)\stotal\s(?:of|as)\s|the\s\w+\sas\s)?"
+    r"|\b(?:you|she|he|they|i)(?:'d)?\s(?:(?:can|could|may|must|should|will|would|need\sto|needs\sto|ha(?:ve|s)\sto)\s)?"
+    r"(?:take|start\swith|add|find)\s)"
+    r"[-$€£]{0,2}\d[\d,.]*(?![\d,.]*\s?%)(?!/\d)"
+    r"(?!\s(?:of|times|plus|minus|and|from|to|by|away|off|per\s?cent|percent)\b)\D*\Z"
+    r"|\bround\s(?:\S+\s)?(?:(?:up|down|off)\s)?to\s[$€£]?\d[\d.,]*(?:\s[a-z]+)?\W*\Z"
+    r"|\bdouble\s(?:\w+\s){0,2}to\s[$€£]?\d\S*(?:\s[a-z]+)?\W*\Z",
+    re.IGNORECASE,
+)
+# Behind a number: "$60, found by multiplying hours by the rate".
+_WAY = re.compile(
+    r"(?:, (?:found|obtained|calculated|computed|derived) by [^=:]*|\s?\([^()\d=]*\))(?=\W*\Z)",
+    re.IGNORECASE,
+)
 _PURPOSE = re.compile(r"\bto (?:find|determine|calculate|compute|see|know)\b[^,.:=]*", re.IGNORECASE)
 
 
@@ -71,12 +88,18 @@ def result_of_operation(sentence: str) -> WrittenNumber | None:
     return read_number(found["value"])
 
 
+def without_way(sentence: str) -> str:
+    """Without how the number of a sentence was computed, where that is told behind it."""
+    shorter = _WAY.sub("", sentence)
+    return shorter if shorter != sentence and DIGIT.search(shorter) else sentence
+
+
 def leaves_result_out(sentence: str) -> bool:
     """Whether the last thing that a sentence tells is an operation, with no number that comes out of it."""
     if not has_one_of(sentence, _WORDS):
         return False
     operations = [*_OPERATION.finditer(sentence)]
-    if not operations:
+    if not operations or _IS_OBJECT.search(sentence):
         return False
     last = operations[-1]
     behind = _PURPOSE.sub("", sentence[last.end() :])

@@ -16,6 +16,8 @@ PRESIDENTS = ("Thomas Jefferson", "John Adams", "Benjamin Franklin", "George Mas
         ("【答案】C <eoa>", "C"),
         ("【解析】A错。<eoe>\n【答案】: B <eoa>", "B"),
         ("因此，选D。", "D"),
+        ("所以是B。", "B"),
+        ("排除A和B，因此选项C正确。", "C"),
         ("所以，最可能的答案是B。", "B"),
         ("所以，不利于保温的是C选项。", "C"),
         ("因此，正确的说法是选项D。", "D"),
@@ -43,6 +45,12 @@ def test_the_letter_is_read(answer: str, choice: str) -> None:
     [
         "A选项错误。因此，选项A的描述是错误的。",
         "可能的答案是B。",
+        "所以，为A服务。",
+        "因此，可以排除选项A。",
+        'The answer is A "good" option.',
+        'The answer is C "none of these" and D.',
+        "B. Unwarranted.",
+        "B. Unsound.",
         "The answer is (D) is unrelated to the passage.",
         "A. Pelvic ultrasound\n\nExplanation: The pain suggests a mass in the",
         "【答案】A、B、C <eoa>",
@@ -75,5 +83,6 @@ def test_words_in_brackets_belong_to_the_statement(answer: str, choice: str | No
 def test_an_initial_is_no_letter_of_an_option(choices: Sequence[str], texts: Sequence[str]) -> None:
     assert named_choice("B. Franklin", choices, texts) is None
     assert named_choice("B. Franklin flew a kite.", choices, texts) is None
+    assert named_choice("B. Mason", choices, texts) is None
     assert named_choice("B. John Adams", choices, texts) == 1
     assert named_choice("B. Adams", choices, texts) == 1
