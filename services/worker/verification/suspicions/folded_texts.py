@@ -221,23 +221,6 @@ class FoldedTexts:
         return "".join(parts)
 
 
-def _converted(name: str, of: Folded | None, values: Sequence[Folded | None]) -> Folded | None:
-    """A text or bytes by a method of their own."""
-    match name, of, values:
-        case (("decode" | "encode"), (bytes() | str()), _):
-            return _in_encoding(name, of, values)
-        case "fromhex", _, [str() as digits]:
-            return bytes.fromhex(digits)
-        case "decode", _, [str() | bytes() as content, *rest]:
-            return _in_encoding("decode", content, rest)
-    if isinstance(of, str) and name in _OF_TEXTS:
-        given = [each for each in values if isinstance(each, str)]
-        if len(given) == len(values) and len(of) * sum(map(len, given)) <= _MAX_CHARACTERS:
-            changed: str = getattr(of, name)(*given)
-            return changed
-    return _decoded(name, values)
-
-
 def _decoded(name: str, values: Sequence[Folded | None]) -> Folded | None:
     if name not in _CODECS or not values:
         return None

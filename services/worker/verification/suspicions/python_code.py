@@ -83,12 +83,18 @@ _TESTS_TEXT = re.compile(r"/tests(?:/|\Z)|TEST_DIR\Z")
 _TEST_PATHS = tuple(map(PurePosixPath, ("/tests", "/tests/test.sh", "/tests/test.py", "/tests/x/test.py")))
 _REWARD_PATHS = tuple(map(PurePosixPath, ("/logs", "/logs/verifier", "/logs/verifier/reward.txt")))
 _WILDCARDS = frozenset("*?[")
+# Of regular expressions, such as that of a route.
+_OF_EXPRESSIONS = frozenset("\\()^+|")
 _MAX_PATTERN_CHARACTERS = 200
 # What a process was called with: the paths of its tests.
 _OF_PROCESS = re.compile(r"/proc/[^/]{1,40}/(?:cmdline|environ|mem\Z)")
 # Functions that a pickle calls, by their modules.
 _PICKLED = re.compile(rb"_exit|_pytest|\bposix\b|\bbuiltins\b")
-_REWARD_TEXT = re.compile(r"reward\.(?:txt|json)\b|/logs/?\Z|\blogs/verifier\b")
+# Folders of projects are called "logs" too: that of the reward is one of the root, or reached by going up.
+_REWARD_TEXT = re.compile(
+    r"reward\.(?:txt|json)\b|\blogs/verifier\b"
+    r"|(?:\A|[\s'\"=])(?:[^\ufffd\s'\"=]{0,200}\.\./|/)(?:\.{0,2}/){0,50}logs/?\Z"
+)
 _MAX_DEPTH = 3
 _FILE = "<code of an agent>"
 # Of code that is only read.
@@ -147,6 +153,9 @@ class _Reader:
         for node in nodes:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self._own_names |= {each.asname: each.name for each in node.names if each.asname}
+        # What follows another part is read with it: `f"{root}/logs"`.
+        behind = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values[1:]}
+        nodes = [node for node in nodes if not (isinstance(node, ast.Constant) and id(node) in behind)]
         for node in nodes:
             yield from self._of_statement(node) if isinstance(node, ast.stmt) else self._of_expression(node)
 
@@ -305,6 +314,8 @@ class _Reader:
         """Wildcards that find the tests or their reward; `/*` finds each folder, and begins a comment too."""
         is_path = text.startswith("/") and len(text) <= _MAX_PATTERN_CHARACTERS
         if not is_path or _WILDCARDS.isdisjoint(text) or text.startswith("/*"):
+            return
+        if not _OF_EXPRESSIONS.isdisjoint(text):
             return
         if not self._is_test and any(each.match(text) for each in _TEST_PATHS):
             yield _TESTS
