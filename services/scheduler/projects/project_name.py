@@ -16,10 +16,14 @@ from services.common.requests.request_fields import hidden_problem
 _SCRIPTS = re.compile(
     r"(ARABIC|ARMENIAN|BENGALI|BOPOMOFO|CJK|CYRILLIC|DEVANAGARI|ETHIOPIC|GEORGIAN|GREEK|GUJARATI|GURMUKHI|"
     r"HANGUL|HEBREW|HIRAGANA|KANNADA|KATAKANA|KHMER|LAO|LATIN|MALAYALAM|MYANMAR|ORIYA|SINHALA|TAMIL|TELUGU|THAI|"
-    r"TIBETAN)\b"
+    r"TIBETAN|THAANA|IDEOGRAPHIC ITERATION|IDEOGRAPHIC CLOSING)\b"
 )
 # Phonetic letters are Latin too, and look like others.
 _PHONETIC = (range(0x0250, 0x02B0), range(0x1D00, 0x1DC0), range(0xA720, 0xA800), range(0xAB30, 0xAB70))
+# Those of alphabets that people write: Azerbaijani, Hausa, Ewe, Akan, Dinka.
+_WRITTEN = frozenset("əɓɗɖɛɣɩɔʋɨʉɲ")
+# Of Hawaiian, Uzbek and Ukrainian; they look like an apostrophe.
+_APOSTROPHES = frozenset("ʻʼ")
 # Printable, and nothing is seen of them: joiners, fillers, variation selectors, a pattern without dots.
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {
     chr(code) for code in (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))
@@ -30,10 +34,12 @@ _CAPITALS = str.maketrans(
     "ABCEHIJKMOPSTXYYQWIABEZHIKMNOPTYXCJOUS",
 )
 _SMALL = str.maketrans(
-    "асԁеһіјӏорԛѕуүхԝѵανορικυγχτϲϳօսհոզցıȷ",
-    "acdehijlopqsyyxwvavopikuyxtcjouhnqgij",
+    "асԁеһіјӏорԛѕуүхԝѵәανορικυγχτϲϳօսհոզցıȷǝɛɣɩʋ",
+    "acdehijlopqsyyxwvəavopikuyxtcjouhnqgijəεyiu",
 )
-_MARKS = str.maketrans("‘’ʼ′−˗⁄∕", "''''--//")
+_MARKS = str.maketrans("‘’ʻʼ′−˗⁄∕", "'''''--//")
+# Of Chinese, and letters of Katakana.
+_STROKES = str.maketrans("力工二口夕卜八", "カエニロタトハ")
 
 
 def name_problem(name: str) -> Problem | None:
@@ -53,8 +59,9 @@ def look_of(name: str) -> str:
     """The same for two names that people take for one: by case, width, script, dashes and blanks."""
     if name.isascii():
         return " ".join(name.casefold().split())
-    plain = unicodedata.normalize("NFKC", name).translate(_CAPITALS).casefold().translate(_SMALL)
-    seen = (_plain(each) for each in plain.translate(_MARKS) if each not in _UNSEEN)
+    # A letter with a mark is two, so that "ӧ" of Cyrillic is "ö".
+    plain = unicodedata.normalize("NFKD", name).translate(_CAPITALS).casefold().translate(_SMALL)
+    seen = (_plain(each) for each in plain.translate({**_MARKS, **_STROKES}) if each not in _UNSEEN)
     return " ".join(unicodedata.normalize("NFKC", "".join(seen)).split())
 
 
@@ -63,7 +70,9 @@ def _is_strange(letter: str) -> bool:
         return True
     # Those of mathematics and of full width are compared by what they stand for.
     letters = [
-        each for each in unicodedata.normalize("NFKC", letter) if each.isalpha() and not each.isascii()
+        each
+        for each in unicodedata.normalize("NFKC", letter)
+        if each.isalpha() and not each.isascii() and each not in _WRITTEN | _APOSTROPHES
     ]
     return any(
         not _SCRIPTS.match(unicodedata.name(each, "")) or any(ord(each) in block for block in _PHONETIC)

@@ -41,6 +41,22 @@ def test_names_that_differ_have_looks_that_do(name: str, other: str) -> None:
     assert name_problem(name) is name_problem(other) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "twin"),
+    [("öl", "ӧl"), ("Əli", "әli"), ("Hawaiʻi", "Hawai'i"), ("工場", "エ場"), ("naïve", "nаїve")],
+)
+def test_twins_with_marks_and_of_other_alphabets_have_one_look(name: str, twin: str) -> None:
+    assert look_of(name) == look_of(twin)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Azərbaycan", "佐々木", "〆切", "Hawaiʻi", "Oʻzbek", "ɓaɗɗa", "Gbe ɔ", "ދިވެހި", "День", "한국어", "ไทย"],
+)
+def test_names_of_living_alphabets_are_taken(name: str) -> None:
+    assert name_problem(name) is None
+
+
 def test_a_letter_and_its_mark_are_one_letter() -> None:
     assert look_of("e\u0301te\u0301") == look_of("été")
 
