@@ -6,7 +6,7 @@ from typing import NoReturn
 from proctor.values.comparison import GateVerdict
 from proctor.values.run import RunState
 from services.common.clock import Clock
-from services.common.errors import DomainError, ErrorKind
+from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
@@ -41,7 +41,14 @@ class GateFirings:
     async def gate_all(self, token: FencingToken) -> None:
         """Raises `LeadershipLost`, and `DomainError` while results is away."""
         for firing in await self.firings.waiting():
-            decision = await self._decision(firing)
+            try:
+                decision = await self._decision(firing)
+            except DomainError as error:
+                if error.reason == DependencyUnavailable.reason:
+                    raise
+                # Of this comparison only, so that the others need not wait for it.
+                log.warning("gate waits", run_id=firing.run_id, error=error.message)
+                continue
             await self.firings.settle(token, firing, decision, self.clock.now())
             log.info(
                 "firing gated",
