@@ -76,8 +76,11 @@ def _shards(name: str) -> Iterator[str]:
 def _of_folder(folder: Path) -> Mapping[str, Mapping[str, _File]]:
     found: dict[str, dict[str, _File]] = {}
     for one in folder.iterdir():
-        if one.is_dir():
-            found[one.name] = dict(_files(one.iterdir()))
+        try:
+            found[one.name] = dict(_files(one.iterdir())) if one.is_dir() else {}
+        except OSError:
+            # Deleted meanwhile, as a trainer does with older ones, or not to be read.
+            continue
     return found
 
 
@@ -114,7 +117,7 @@ def _of_bucket(url: str) -> Mapping[str, Mapping[str, _File]]:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in _NUMBER.split(name)]
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBER.split(name)]
 
 
 def model_of(checkpoint: Checkpoint, form: str) -> str:

@@ -1,6 +1,7 @@
 """Which folders are complete checkpoints, in which order, and by which models they are served."""
 
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -36,6 +37,25 @@ def test_complete_ones_are_found_by_their_steps(tmp_path: Path, place: str) -> N
     assert found(place) == ["step-900", "step-1000", "step-20000"]
     first = find_checkpoints(place, NOW)[0]
     assert first.path == f"{place}/step-900"
+
+
+def test_folders_with_any_name_and_unreadable_ones_stop_no_look(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("step²", "step2²", "gone"):
+        write(tmp_path / name, "config.json", "model.safetensors")
+    assert len(found(place)) == 3
+    if "://" in place:
+        return
+    listed = Path.iterdir
+
+    def deleted_meanwhile(folder: Path) -> Iterator[Path]:
+        if folder.name == "gone":
+            raise FileNotFoundError(folder)
+        return listed(folder)
+
+    monkeypatch.setattr(Path, "iterdir", deleted_meanwhile)
+    assert found(place) == ["step2²", "step²"]
 
 
 def test_what_misses_a_part_or_is_still_written_waits(tmp_path: Path, place: str) -> None:
