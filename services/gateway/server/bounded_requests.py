@@ -58,7 +58,9 @@ class PartCount:
         content_type = Headers(scope=scope).get("content-type", "")
         kind = media_type_of(content_type)
         self._json = JsonValues() if kind == "application/json" or kind.endswith("+json") else None
-        self._mark = {_URL_FORM: b"&", FORM: boundary_of(content_type)}.get(kind, b"")
+        boundary = boundary_of(content_type) if kind == FORM else b""
+        # Two dashes stand before each: a short boundary may be in the text of a field.
+        self._mark = b"&" if kind == _URL_FORM else b"--" + boundary if boundary else b""
         self._found = 0
         # A mark may come in two chunks.
         self._end = b""
