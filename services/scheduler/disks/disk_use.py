@@ -56,7 +56,7 @@ class FullDisk:
     @property
     def reason(self) -> str:
         """One clause: how full it is, what waits, and until when."""
-        used, limit = f"{self.used_share:.1%}", f"{self.resumes_below:.0%}"
+        used, limit = f"{self.used_share:.1%}", f"{100 * self.resumes_below:.4g}%"
         return f"{self.name} is {used} full; {_STOPPED[self.stage]} until it is below {limit}"
 
 

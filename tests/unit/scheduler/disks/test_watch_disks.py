@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from services.scheduler.disks.disk_use import COUNTED_BYTES, DiskFull, DiskStage, DiskUse
+from services.scheduler.disks.disk_use import (
+    COUNTED_BYTES,
+    DiskFull,
+    DiskStage,
+    DiskUse,
+    FullDisk,
+)
 from services.scheduler.disks.file_disk import FileDisk
 from services.scheduler.disks.watch_disks import WatchDisks
 from tests.fakes.storage.set_disk import DISK_LIMITS, SetDisk
@@ -40,6 +46,12 @@ async def test_uploads_are_refused_by_the_fullest_disk_until_it_has_room() -> No
     await watch.watch()
     watch.check_uploads()
     assert watch.full() == ()
+
+
+@pytest.mark.parametrize(("limit", "said"), [(0.57, "57%"), (0.855, "85.5%"), (1.0, "100%")])
+def test_the_reason_names_the_limit_as_it_is_set(limit: float, said: str) -> None:
+    shown = FullDisk("the disk", 1.0, DiskStage.UPLOADS, limit).reason
+    assert shown == f"the disk is 100.0% full; uploads wait until it is below {said}"
 
 
 async def test_a_disk_that_cannot_be_looked_at_is_as_it_was() -> None:
