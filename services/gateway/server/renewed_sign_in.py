@@ -3,6 +3,8 @@
 The provider has a session of its own, so the user sees nothing of it, unless it wants a password.
 """
 
+from urllib.parse import quote
+
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -26,9 +28,8 @@ class RenewedSignIn:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if provider := self._provider(scope):
-            address = f"{scope['path']}?{scope['query_string'].decode('latin-1')}".rstrip("?")
             try:
-                response = await to_provider(provider, address)
+                response = await to_provider(provider, address_of(scope))
             except ProviderAway:
                 # The session goes on to its end.
                 pass
@@ -44,6 +45,13 @@ class RenewedSignIn:
             return None
         is_due = self._admission.identity.sessions.is_due(session_of(HTTPConnection(scope)))
         return provider if is_due else None
+
+
+def address_of(scope: Scope) -> str:
+    """Path and query as the browser sent them: a decoded "?" or "#" of a name would end the path."""
+    path = scope.get("raw_path") or quote(scope["path"]).encode()
+    query: bytes = scope["query_string"]
+    return (path + b"?" + query if query else path).decode("latin-1")
 
 
 def _goes_to_page(scope: Scope) -> bool:
