@@ -55,9 +55,9 @@ _NUMBER_WORD = re.compile(
     r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty)\b",
     re.IGNORECASE,
 )
-_NONE_LEFT = re.compile(r"\b(?:no|none|zero|nothing)\b[^.\n]*\b(?:left|remain\w*)\b", re.IGNORECASE)
+_NONE_LEFT = re.compile(r"\b(?:no|none|zero|nothing)\b[^.\n]{0,80}\b(?:left|remain\w*)\b", re.IGNORECASE)
 _SO_NONE = re.compile(
-    r"\b(?:so|thus|hence|therefore)\b[^.\d\n]*\b(?:no|none|nothing)\b[^.\d\n]*\b(?:left|remain\w*)\b\D*\Z",
+    r"\b(?:so|thus|hence|therefore)\b[^.\d\n]{0,80}\b(?:no|none|nothing)\b[^.\d\n]{0,80}\b(?:left|remain\w*)\b\D*\Z",
     re.IGNORECASE,
 )
 # No conclusion is drawn, or one is denied.
@@ -193,13 +193,15 @@ def concluded(plain: str, text: str) -> WrittenNumber | None:
         return None
     plain = _REASON_ON_NEXT_LINE.sub(" ", plain)
     for whole in _sentences_from_the_end(plain):
+        if len(whole) > MAX_SENTENCE:
+            continue
         if _is_in_words(whole) or _may_be_a_result(whole) or _WAVERS.match(whole) or _GOES_ON.match(whole):
             return None
         told = without_way(whole)
         if leaves_result_out(told):
             return _above(plain)
         is_aside = COURTESY.match(whole) or _REMARK.match(whole) or whole.rstrip().endswith("?")
-        if not is_aside and len(whole) <= MAX_SENTENCE and has_number(whole):
+        if not is_aside and has_number(whole):
             sentence = without_remarks(told)
             if " but " in sentence and has_one_of(sentence, _WORDS_OF_SEEMING):
                 sentence = _SEEMS.sub("", sentence)

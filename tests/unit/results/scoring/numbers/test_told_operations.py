@@ -1,5 +1,7 @@
 """Answers that tell how a number is computed: read by what comes out, unread where nothing does."""
 
+import time
+
 import pytest
 
 from services.results.scoring.answer_marks import final_answer
@@ -117,3 +119,20 @@ def test_the_conclusion_of_a_solution_is_read(answer: str, value: float) -> None
 )
 def test_what_has_no_plain_conclusion_is_unread(answer: str) -> None:
     assert stated_number(final_answer(answer)) is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "We have 5. " + "no " * 20_000,
+        "We have 5. " + "so no " * 300,
+        "5" + ", found by x" * 5_000,
+        "The answer is $5 for 2 " + "or $5 for 2, " * 5_000,
+        "So he needs 5 " + "to get or " * 5_000,
+    ],
+    ids=["no", "so", "found by", "prices", "purposes"],
+)
+def test_answers_of_models_that_lost_themselves_take_no_time(answer: str) -> None:
+    began = time.process_time()
+    stated_number(answer)
+    assert time.process_time() - began < 2
