@@ -11,7 +11,7 @@ ROWS = [
 ]
 # Each has values that are known beforehand, or come from the pools file and the contracts.
 BOUNDED = {
-    *("backend", "code", "currency", "disposition", "gpu", "kind", "method", "model", "pool"),
+    *("backend", "code", "currency", "disk", "disposition", "gpu", "kind", "method", "model", "pool"),
     *("priority", "purpose", "reason", "release", "result", "route", "service", "state", "status", "stream"),
 }
 # What a gauge or histogram measures, at the end of its name; a gauge without one counts things.
