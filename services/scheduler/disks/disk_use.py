@@ -1,6 +1,6 @@
 """How full a disk is on which Proctor stores, and the work that stops as it fills up."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -22,11 +22,7 @@ class DiskStage(IntEnum):
     DISPATCH = 3
 
 
-_STOPPED = {
-    DiskStage.UPLOADS: "uploads wait",
-    DiskStage.NEW_RUNS: "uploads and new runs wait",
-    DiskStage.DISPATCH: "uploads and runs wait",
-}
+_NAMES = {DiskStage.UPLOADS: "uploads", DiskStage.NEW_RUNS: "new runs", DiskStage.DISPATCH: "runs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +42,34 @@ class DiskUse:
 
 @dataclass(frozen=True, slots=True)
 class FullDisk:
-    """A disk that is so full that work waits for room. `resumes_below` is the share for what stopped last."""
+    """A disk that is so full that work waits for room.
+
+    `resumes_below` has the used share at which each stage that stopped goes on, the last that stopped first.
+    """
 
     name: str
     used_share: float
-    stage: DiskStage
-    resumes_below: float
+    resumes_below: Mapping[DiskStage, float]
+
+    @property
+    def stage(self) -> DiskStage:
+        """The last that stopped."""
+        return max(self.resumes_below)
 
     @property
     def reason(self) -> str:
         """One clause: how full it is, what waits, and until when."""
-        used, limit = f"{self.used_share:.1%}", f"{100 * self.resumes_below:.4g}%"
-        return f"{self.name} is {used} full; {_STOPPED[self.stage]} until it is below {limit}"
+        return self.reason_for(*self.resumes_below)
+
+    def reason_for(self, *stages: DiskStage) -> str:
+        """The same of these stages alone."""
+        limits = [(_NAMES[stage], f"{100 * self.resumes_below[stage]:.4g}%") for stage in stages]
+        (first, share), *others = limits
+        waits = [
+            f"{first} wait until it is below {share}",
+            *(f"{name} until {limit}" for name, limit in others),
+        ]
+        return f"{self.name} is {self.used_share:.1%} full; {', '.join(waits)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +87,12 @@ class DiskLimits:
             DiskStage.NEW_RUNS: self.new_runs,
             DiskStage.UPLOADS: self.uploads,
         }
-        for stage, share in shares.items():
-            if use.used_share >= share:
-                return FullDisk(use.name, use.used_share, stage, share)
-        return None
+        # A stage stops with a later one, also where an operator gives it a larger share.
+        last = max((stage for stage, share in shares.items() if use.used_share >= share), default=None)
+        if last is None:
+            return None
+        stopped = {stage: share for stage, share in shares.items() if stage <= last}
+        return FullDisk(use.name, use.used_share, stopped)
 
 
 # As they are at this moment, the fullest first.

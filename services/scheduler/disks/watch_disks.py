@@ -63,16 +63,16 @@ class WatchDisks:
     def awaited(self, stage: DiskStage) -> str | None:
         """Why work of this stage waits; None if there is room for it."""
         stopping = next((disk for disk in self._full if disk.stage >= stage), None)
-        return f"waiting for room: {stopping.reason}" if stopping else None
+        return f"waiting for room: {stopping.reason_for(stage)}" if stopping else None
 
     def check_uploads(self) -> None:
         """Raises `DiskFull` where there is no room for what users add."""
         if self._full:
-            raise DiskFull(disk=self._full[0].reason)
+            raise DiskFull(disk=self._full[0].reason_for(DiskStage.UPLOADS))
 
 
 def _log_change(name: str, before: FullDisk | None, now: FullDisk | None) -> None:
-    if now and (before is None or before.stage is not now.stage):
+    if now and (before is None or before.stage < now.stage):
         log.error("disk fills up", disk=name, reason=now.reason)
     elif before and now is None:
         log.info("disk has room again", disk=name)

@@ -70,7 +70,7 @@ async def test_uploads_then_runs_then_dispatch_wait_for_room_and_nothing_is_lost
 
     await eventually(some_are_recorded, "the run has outcomes", 30)
     await fill(stack, 0.925)
-    await until_noticed(stack, "uploads and new runs wait")
+    await until_noticed(stack, "; new runs wait")
     refused = await uploaded(stack)
     assert (refused.status, refused.body["reason"]) == (503, "DISK_FULL")
     assert "Retry-After" in refused.headers
@@ -82,7 +82,7 @@ async def test_uploads_then_runs_then_dispatch_wait_for_room_and_nothing_is_lost
     assert "Storage fills up" in (await proctor(stack, "queue")).out
 
     await fill(stack, 0.97)
-    await until_noticed(stack, "uploads and runs wait")
+    await until_noticed(stack, "; runs wait")
 
     async def step_says_so() -> bool:
         step = (await stack.client.run(running)).progress.phase

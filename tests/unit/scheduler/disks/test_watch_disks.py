@@ -39,8 +39,11 @@ async def test_uploads_are_refused_by_the_fullest_disk_until_it_has_room() -> No
     with pytest.raises(DiskFull) as raised:
         watch.check_uploads()
     assert raised.value.reason == "DISK_FULL"
-    reason = "the disk of Postgres is 91.0% full; uploads and new runs wait until it is below 90%"
-    assert raised.value.facts == {"disk": reason}
+    assert raised.value.facts == {
+        "disk": "the disk of Postgres is 91.0% full; uploads wait until it is below 80%"
+    }
+    full = "the disk of Postgres is 91.0% full; new runs wait until it is below 90%, uploads until 80%"
+    assert watch.full()[0].reason == full
     assert [disk.name for disk in watch.full()] == [postgres.name, objects.name]
     postgres.used = objects.used = 0
     await watch.watch()
@@ -50,7 +53,7 @@ async def test_uploads_are_refused_by_the_fullest_disk_until_it_has_room() -> No
 
 @pytest.mark.parametrize(("limit", "said"), [(0.57, "57%"), (0.855, "85.5%"), (1.0, "100%")])
 def test_the_reason_names_the_limit_as_it_is_set(limit: float, said: str) -> None:
-    shown = FullDisk("the disk", 1.0, DiskStage.UPLOADS, limit).reason
+    shown = FullDisk("the disk", 1.0, {DiskStage.UPLOADS: limit}).reason
     assert shown == f"the disk is 100.0% full; uploads wait until it is below {said}"
 
 

@@ -79,7 +79,7 @@ async def test_steps_follow_what_happens() -> None:
     harness.registry.live = [ready_worker()]
     await harness.fill_disk(950)
     assert await _step(harness, run.run_id) == (
-        "waiting for room: the disk of Postgres is 95.0% full; uploads and runs wait until it is below 95%"
+        "waiting for room: the disk of Postgres is 95.0% full; runs wait until it is below 95%"
     )
     await harness.fill_disk(949)
     assert await _step(harness, run.run_id) == "running"
