@@ -59,7 +59,9 @@ def _release_of_before(folder: Path) -> Path | None:
 
 
 def _before_newest_migration() -> str | None:
-    adding = _git("log", "-1", "--format=%H", "--diff-filter=A", "--", "services/*/migrations/*.sql")
+    # Not those that an earlier one has taken in.
+    files = [str(each.relative_to(ROOT)) for folder in (SCHEDULER, RESULTS) for each in folder.glob("*.sql")]
+    adding = _git("log", "-1", "--format=%H", "--diff-filter=A", "--", *files)
     revision = f"{(adding or b'').decode().strip()}^"
     return revision if adding and _git("cat-file", "-e", revision) is not None else None
 
