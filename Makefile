@@ -104,7 +104,7 @@ test-without-vllm: $(VENV)/.installed
 
 test-with-vllm: $(VENV)/.installed vllm
 # They wait more than half of their time.
-	$(BIN)/pytest -m "not thorough" tests/chaos tests/e2e tests/integration $(without_images) $(files_at_a_time) 5 $(report) $(PYTEST_ARGS)
+	$(BIN)/pytest -m "not thorough" tests/chaos tests/e2e tests/integration $(without_images) $(files_at_a_time) 6 $(report) $(PYTEST_ARGS)
 
 test-thorough: $(VENV)/.installed vllm ## The rest: escapes in every engine, pages in every look, more kills, the real model
 	$(BIN)/pytest -m thorough tests $(without_images) $(files_at_a_time) 4 $(report) $(PYTEST_ARGS)

@@ -69,6 +69,7 @@ async def test_cancel_is_prompt_and_a_retry_asks_only_for_what_is_missing(stack:
     assert_summary(await stack.client.summary(run.run_id), run.total)
 
 
+@pytest.mark.thorough
 async def test_retry_asks_again_for_what_the_machinery_failed(stack: StackHarness) -> None:
     server = stack.model_server
     run = await FaultedRun.start(stack)
@@ -87,6 +88,7 @@ async def test_retry_asks_again_for_what_the_machinery_failed(stack: StackHarnes
     assert_summary(await stack.client.summary(run.run_id), run.total)
 
 
+@pytest.mark.thorough
 async def test_a_cancel_at_the_very_end_leaves_one_truth(stack: StackHarness) -> None:
     """Twelve cancels around the moment at which a run is closed: taken or refused, and all agree on it."""
     await stack.model_server.control(fault=None)

@@ -15,7 +15,6 @@ from tests.chaos.faults.stack_faults import kill
 from tests.e2e.harness.entry_points import http
 from tests.e2e.harness.run_ends import all_outcomes, completed, ended
 from tests.fakes.eventually import eventually
-from tests.fakes.thorough_cases import first_cases
 from tests.harness.stack_harness import MODEL, StackHarness, keyed_order
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -60,7 +59,8 @@ async def test_run_outlives_the_kill_of_everything_at_once(stack: StackHarness) 
     await assert_right(run)
 
 
-@first_cases(1, "name", ["scheduler", "results"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["scheduler", "results"])
 async def test_run_outlives_a_kill_while_it_is_planned(stack: StackHarness, name: str) -> None:
     run = await FaultedRun.start(stack)
 

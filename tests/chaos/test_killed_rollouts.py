@@ -197,6 +197,7 @@ async def test_rollouts_wait_for_a_scheduler_that_is_away(stack: StackHarness, t
     assert (await stack.model_server.stats())["requests"] == 3 * agent.max_steps
 
 
+@pytest.mark.thorough
 async def test_a_paused_run_goes_on_where_it_was(stack: StackHarness, tmp_path: Path) -> None:
     tasks = harbor_tasks(tmp_path, {"slow": f"{MEND}DO sleep 1\n"})
     order = rollouts_order("paused", tasks, rollouts=4, parallel=2)

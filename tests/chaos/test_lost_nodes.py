@@ -85,6 +85,7 @@ async def test_run_outlives_a_node_that_hangs(stack: StackHarness) -> None:
         await assert_right(run)
 
 
+@pytest.mark.thorough
 async def test_run_outlives_the_loss_of_the_primary_of_postgres(stack: StackHarness) -> None:
     run = await FaultedRun.start(stack)
     await run.strike_at(0.3, nodes_of(stack).fail_over)

@@ -57,6 +57,7 @@ async def test_pause_and_a_killed_leader_lose_nothing_and_ask_nothing_twice(
     assert (await stack.model_server.stats())["requests"] == run.total
 
 
+@pytest.mark.thorough
 async def test_urgent_run_overtakes_and_the_other_goes_on_where_it_was(stack: StackHarness) -> None:
     async with stack.database() as database:
         await database.execute("UPDATE scheduler.limits SET max_running_runs = 1")

@@ -288,7 +288,7 @@ async def test_the_command_line_declares_projects_and_shows_members(site: Site) 
     async def is_listed() -> bool:
         return "other plans" in (await proctor_with(line("ann"), "projects list")).out
 
-    await eventually(is_listed, "the gateway knows the member", 30)
+    await eventually(is_listed, "the gateway knows the member", 60)
     limits = "--max-open-runs 3 --max-cost 50"
     changed = await proctor_with(line("olga"), f"projects update 'other plans' {limits}")
     assert "Project other plans is changed" in changed.out, changed

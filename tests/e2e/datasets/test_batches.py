@@ -196,6 +196,7 @@ async def test_cancelled_batch_keeps_what_was_answered(stack: StackHarness, clie
     assert (await client.files.delete(batch.input_file_id)).deleted
 
 
+@pytest.mark.thorough
 async def test_every_broken_file_fails_by_the_lines_that_are_wrong(client: AsyncOpenAI) -> None:
     for case in json.loads((batch_folder() / "broken/INDEX.json").read_text()):
         content = (batch_folder() / case["file"]).read_bytes()
@@ -252,6 +253,7 @@ async def test_what_an_order_of_a_batch_says_wrong_is_named(client: AsyncOpenAI)
     assert missing.value.param == "input_file_id"
 
 
+@pytest.mark.thorough
 async def test_lists_have_everything_once_in_both_orders(client: AsyncOpenAI) -> None:
     sent = [
         (await client.files.create(file=(f"{n}.jsonl", chats(n)), purpose="batch")).id for n in range(1, 6)

@@ -84,6 +84,7 @@ async def test_rollouts_of_a_limited_model_rest_while_others_are_judged(
     assert not any("lost_executions" in record["budget"] for record in records)
 
 
+@pytest.mark.thorough
 async def test_a_program_without_an_answer_begins_anew_and_holds_no_place_of_its_group(
     stack: StackHarness, tmp_path: Path
 ) -> None:

@@ -84,6 +84,7 @@ async def test_the_image_of_a_dockerfile_is_built_once(
     assert podman.run(*listed) == built
 
 
+@pytest.mark.thorough
 async def test_a_named_image_keeps_the_files_of_the_working_folder(
     rollouts: ExecuteRollout, tmp_path: Path
 ) -> None:
@@ -143,6 +144,7 @@ async def checked_scores(rollouts: ExecuteRollout, folder: Path) -> list[float |
     return [agent.score for agent in check.agents]
 
 
+@pytest.mark.thorough
 async def test_both_sandboxes_are_of_the_image(rollouts: ExecuteRollout, image: str, tmp_path: Path) -> None:
     folder = harbor_folder(tmp_path / "a", f'[environment]\ndocker_image = "{image}"')
     files = {
