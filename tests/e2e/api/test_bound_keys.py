@@ -96,12 +96,12 @@ async def test_a_project_has_no_name_that_looks_like_another(bound: Site) -> Non
     for twin in (NAME.upper(), NAME.replace("e", "е"), f"{NAME[:6]}  {NAME[7:]}", "ｓecret plans"):
         refused = await bound.call("olga", "POST", PROJECTS, json={"name": twin})
         assert (refused.status, refused.body["reason"]) == (409, "PROJECT_NAME_TAKEN"), refused.body
-    made = await bound.call("olga", "POST", PROJECTS, json={"name": "other plans"})
+    made = await bound.call("olga", "POST", PROJECTS, json={"name": "unlike plans"})
     path = f"{PROJECTS}/{made.body['project_id']}"
     renamed = await bound.call("olga", "PATCH", path, json={"name": NAME.title()})
     assert (renamed.status, renamed.body["reason"]) == (409, "PROJECT_NAME_TAKEN"), renamed.body
     # Its own name in another look is no other project's.
-    renamed = await bound.call("olga", "PATCH", path, json={"name": "Other Plans"})
+    renamed = await bound.call("olga", "PATCH", path, json={"name": "Unlike Plans"})
     assert renamed.status == 200, renamed.body
 
 
