@@ -99,7 +99,3 @@ class DiskLimits:
 FullDisks = Callable[[], Sequence[FullDisk]]
 # Why work of a stage waits at this moment; None if there is room for it.
 AwaitedDisk = Callable[[DiskStage], str | None]
-
-
-def no_disk_awaited(_: DiskStage) -> None:
-    """There is room for everything."""
