@@ -229,7 +229,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_RUN_ARCHIVED: _ErrorReason.ValueType  # 101
     """FAILED_PRECONDITION. {"run_id": "…"}: its answers are archived, and this does not read them there."""
     ERROR_REASON_DISK_FULL: _ErrorReason.ValueType  # 102
-    """UNAVAILABLE. {"disk": "…"}: a disk fills up, so nothing is uploaded or restored until it has room."""
+    """UNAVAILABLE. {"disk": "…", "retry_after_seconds": "60"}: a disk fills up, so nothing is uploaded or restored until it has room."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Why a call failed. Each comment names the status codes, if calls fail with it, and example metadata."""
@@ -441,5 +441,5 @@ ERROR_REASON_TOO_MANY_NOTICE_TESTS: ErrorReason.ValueType  # 100
 ERROR_REASON_RUN_ARCHIVED: ErrorReason.ValueType  # 101
 """FAILED_PRECONDITION. {"run_id": "…"}: its answers are archived, and this does not read them there."""
 ERROR_REASON_DISK_FULL: ErrorReason.ValueType  # 102
-"""UNAVAILABLE. {"disk": "…"}: a disk fills up, so nothing is uploaded or restored until it has room."""
+"""UNAVAILABLE. {"disk": "…", "retry_after_seconds": "60"}: a disk fills up, so nothing is uploaded or restored until it has room."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

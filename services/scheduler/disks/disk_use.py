@@ -6,12 +6,14 @@ from enum import IntEnum
 
 from services.common.errors import DomainError, ErrorKind
 
+# Somebody has to make room; a client that repeats by itself is not to do so every second.
+RETRY_AFTER_SECONDS = 60
 # A disk that is larger counts as one of this size: of a disk of terabytes a tenth is room enough for months.
 COUNTED_BYTES = 100 * 1024**3
 
 
 class DiskFull(DomainError, kind=ErrorKind.UNAVAILABLE, reason="DISK_FULL"):
-    """Nothing can be uploaded or restored now: {disk}. Delete or archive runs and data sets, or try later."""
+    """{disk}. Delete or archive runs and data sets; nothing is uploaded or restored until there is room."""
 
 
 class DiskStage(IntEnum):

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from services.common.structured_logs import error_text, get_logger
 from services.scheduler.disks.disk_use import (
+    RETRY_AFTER_SECONDS,
     DiskFull,
     DiskLimits,
     DiskStage,
@@ -68,7 +69,8 @@ class WatchDisks:
     def check_uploads(self) -> None:
         """Raises `DiskFull` where there is no room for what users add."""
         if self._full:
-            raise DiskFull(disk=self._full[0].reason_for(DiskStage.UPLOADS))
+            reason = self._full[0].reason_for(DiskStage.UPLOADS)
+            raise DiskFull(disk=reason[:1].upper() + reason[1:], retry_after_seconds=RETRY_AFTER_SECONDS)
 
 
 def _log_change(name: str, before: FullDisk | None, now: FullDisk | None) -> None:

@@ -43,11 +43,14 @@ class Uploads:
 
     @contextmanager
     def slot(self, user: str) -> Iterator[None]:
-        """A user has only a part of the slots, so that others can upload too.
-
-        Raises `TooManyUploads`, and `DiskFull` where there is no room.
-        """
+        """For an upload that is stored. Raises `DiskFull`, and what `checking_slot` does."""
         self._check_room()
+        with self.checking_slot(user):
+            yield
+
+    @contextmanager
+    def checking_slot(self, user: str) -> Iterator[None]:
+        """A user has only a part of the slots, so that others can upload too. Raises `TooManyUploads`."""
         limits = self._limits
         if self._running.total() >= limits.uploads:
             raise TooManyUploads(whose="The", limit=limits.uploads, retry_after_seconds=RETRY_AFTER_SECONDS)

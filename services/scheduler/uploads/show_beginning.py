@@ -25,7 +25,7 @@ class ShowBeginning:
             limit = f"may have {MAX_PREVIEWED_UPLOAD_BYTES:,}"
             raise invalid_field("beginning", f"has {len(first):,} bytes, but {limit}")
         refuse(mapping_problem(check.mapping))
-        with self.uploads.slot(user):
+        with self.uploads.checking_slot(user):
             job = CheckJob(self.program, check, PreviewedFile)
             # It may store nowhere.
             return await self.uploads.run_check(_once(first), job, self.objects, ())

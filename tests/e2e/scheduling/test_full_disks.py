@@ -44,10 +44,10 @@ async def fill(stack: StackHarness, share: float) -> None:
             await database.execute("DROP TABLE in_the_way")
 
 
-async def uploaded(stack: StackHarness) -> HttpAnswer:
+async def uploaded(stack: StackHarness, path: str = "upload") -> HttpAnswer:
     rows = aiohttp.FormData()
     rows.add_field("file", b'{"prompt": "x"}\n', filename="x.jsonl")
-    return await http(stack, "POST", "/admin/datasets/upload", data=rows)
+    return await http(stack, "POST", f"/admin/datasets/{path}", data=rows)
 
 
 async def shown_reasons(stack: StackHarness) -> list[str]:
@@ -73,7 +73,9 @@ async def test_uploads_then_runs_then_dispatch_wait_for_room_and_nothing_is_lost
     await until_noticed(stack, "; new runs wait")
     refused = await uploaded(stack)
     assert (refused.status, refused.body["reason"]) == (503, "DISK_FULL")
-    assert "Retry-After" in refused.headers
+    assert refused.headers["Retry-After"] == "60"
+    # A preview stores nothing.
+    assert (await uploaded(stack, "upload/preview")).status == 200
     assert (await http(stack, "GET", "/admin/datasets")).body["datasets"] == []
     waiting = await stack.submit(keyed_order(limit=3))
     run = await stack.client.run(waiting)

@@ -40,7 +40,8 @@ async def test_uploads_are_refused_by_the_fullest_disk_until_it_has_room() -> No
         watch.check_uploads()
     assert raised.value.reason == "DISK_FULL"
     assert raised.value.facts == {
-        "disk": "the disk of Postgres is 91.0% full; uploads wait until it is below 80%"
+        "disk": "The disk of Postgres is 91.0% full; uploads wait until it is below 80%",
+        "retry_after_seconds": 60,
     }
     full = "the disk of Postgres is 91.0% full; new runs wait until it is below 90%, uploads until 80%"
     assert watch.full()[0].reason == full
