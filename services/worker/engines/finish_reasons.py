@@ -11,9 +11,10 @@ from services.worker.engines.parsed_json import word_of
 _NOT_LETTERS = re.compile(r"[^a-z]+")
 # Words of servers and proxies, only their letters and in lower case, for two words of the protocol.
 _WORDS: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(("eos", "eostoken", "endturn", "endoftext", "stopsequence", "complete"), "stop")
+    dict.fromkeys(("stop", "eos", "eostoken", "endturn", "endoftext", "stopsequence", "complete"), "stop")
     | dict.fromkeys(
         (
+            "length",
             "maxtokens",
             "maxoutputtokens",
             "maxlength",
@@ -81,18 +82,24 @@ _WITHHELD = frozenset(
 
 def read_finish_reason(value: object) -> str:
     """The protocol's word where there is one, else the server's; raises for a withheld or broken answer."""
-    reason = word_of(value)
+    reason = _word(value)
     letters = _letters(reason)
     if letters in _WITHHELD:
         raise RequestRefused(f"The server's content filter withheld the answer, or a part of it ({reason}).")
-    refuse_broken(reason)
+    refuse_broken(value)
     return _WORDS.get(letters, reason)
 
 
-def refuse_broken(reason: str) -> None:
+def refuse_broken(value: object) -> None:
     """Raises where the server or its engine ended the answer, and not the model."""
+    reason = _word(value)
     if _letters(reason) in _BROKEN:
         raise ProviderFailed(f"The server broke off its answer ({reason}).")
+
+
+def _word(value: object) -> str:
+    """SGLang's own form has the word in an object, as its `type`."""
+    return word_of(value.get("type") if isinstance(value, dict) else value)
 
 
 # Few words come back for millions of answers.

@@ -22,11 +22,17 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_document(body: bytes) -> Json:
-    """A lone surrogate becomes U+FFFD: models end in the middle of a character."""
+    """A lone surrogate, or a byte that is no UTF-8, becomes U+FFFD: models end in the middle of a character.
+
+    Numbers that JSON does not have (NaN, Infinity) are null. Of a list with an error, as Google sends it, the
+    first item.
+    """
     try:
         document = _loads(body)
     except (ValueError, RecursionError) as error:
         raise ProviderFailed("The server's answer is not valid JSON, perhaps cut off.") from error
+    if isinstance(document, list) and (listed := objects_of(document)) and listed[0].get("error"):
+        return listed[0]
     if not isinstance(document, dict):
         raise ProviderFailed("The server's answer is not a JSON object.")
     return document
@@ -36,9 +42,10 @@ def _loads(body: bytes) -> object:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
-        if b"\\u" not in body:
-            raise
-    return orjson.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(json.loads(body), ensure_ascii=False)))
+        # Servers in Python write some things that JSON does not have.
+        text = body.decode("utf-8-sig", "replace")
+        parsed = json.loads(text, strict=False, parse_constant=lambda _: None)
+    return orjson.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(parsed, ensure_ascii=False)))
 
 
 def count_of(value: object) -> int:

@@ -197,7 +197,7 @@ def parse_error_body(body: bytes) -> tuple[Json, str]:
 
 def _sentence(value: object, depth: int = 0) -> str:
     if isinstance(value, str):
-        return value.strip()
+        return _passed_on(value, depth) or value.strip()
     if depth >= _MAX_DEPTH:
         return ""
     if isinstance(value, list):
@@ -212,6 +212,16 @@ def _sentence(value: object, depth: int = 0) -> str:
     kind = _sentence(value.get("error")) if isinstance(value.get("error"), str) else ""
     own = f"{kind}: {own}" if kind and kind not in own else own
     return _with_upstream(own, value, depth)
+
+
+def _passed_on(text: str, depth: int) -> str:
+    """The sentence of a document that a proxy has put into its own error as a text; empty for other texts."""
+    if depth >= _MAX_DEPTH or not text.lstrip().startswith(("{", "[")):
+        return ""
+    try:
+        return _sentence(orjson.loads(text), depth + 1)
+    except orjson.JSONDecodeError:
+        return ""
 
 
 def _field_sentence(place: list[object], said: str) -> str:

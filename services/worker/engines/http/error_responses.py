@@ -18,7 +18,7 @@ from services.worker.engines.errors import (
     RequestTimedOut,
 )
 from services.worker.engines.http.error_bodies import parse_error_body
-from services.worker.engines.http.error_texts import is_filtered, is_too_long
+from services.worker.engines.http.error_texts import has_no_credit, is_filtered, is_too_long
 
 _TIMEOUT_STATUSES = frozenset({408, 504})
 # The key, the account, the model or the path is refused, so every request would be.
@@ -101,8 +101,8 @@ def failure_of(response: ErrorResponse) -> EngineFailure:
     said = f" and said: {error.message}" if error.message else ""
     sentence = f"The server {response.place} {status}{said}"
     wait = response.retry_after_seconds if error.retry_after_seconds is None else error.retry_after_seconds
-    # Before 429, by which OpenAI reports it: waiting would not help.
-    if error.meaning is ErrorMeaning.NO_CREDIT:
+    # Before 429, by which OpenAI and others report it: waiting would not help.
+    if error.meaning is ErrorMeaning.NO_CREDIT or has_no_credit(error.message):
         return ModelRefused(f"{sentence} ({_ADVICE[402]}).")
     if status == 429:
         return RateLimited(sentence, retry_after_seconds=wait)

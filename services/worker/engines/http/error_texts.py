@@ -6,8 +6,17 @@ from collections.abc import Sequence
 from services.worker.engines.parsed_json import count_of
 
 _TOO_LONG = re.compile(
-    r"context[ _](length|window)|maximum (context|model|input) length|too many (input )?tokens"
-    r"|prompt (is )?too long|max_model_len|longer than the maximum|input token count.* exceeds",
+    r"context[ _](length|window|size)|maximum (context|model|input|prompt) length|too many (input )?tokens"
+    r"|(prompt|input) (is )?too long|max_model_len|longer than the maximum|input token count.* exceeds"
+    r"|(prompt|input)( length)? (\(\S{1,20}\) )?exceeds|exceeded model token limit|range of input length"
+    r"|inputs`? must have less than|inputs`? tokens \+ `?max_new_tokens|max_num_tokens"
+    r"|reduce the length of the (messages|prompt|input)|输入.{0,20}(过长|超长)",
+    re.IGNORECASE,
+)
+# Only what no rate limit says: such an account is refused until it is paid for.
+_NO_CREDIT = re.compile(
+    r"insufficient (\w+ )?(credit|balance|fund)s?\b|(balance|credit) is too low|in arrears|余额不足|欠费"
+    r"|account\b.{0,80} (is|has been|was) suspended",
     re.IGNORECASE,
 )
 # Some servers refuse a key by 403, others a prompt.
@@ -38,6 +47,11 @@ _MAX_CHARACTERS = 300
 
 def is_too_long(message: str) -> bool:
     return _TOO_LONG.search(message) is not None
+
+
+def has_no_credit(message: str) -> bool:
+    """Whether the account has nothing left to pay with, whatever the status says."""
+    return _NO_CREDIT.search(message) is not None
 
 
 def is_filtered(message: str) -> bool:

@@ -112,11 +112,13 @@ def refuse_endless(buffered: int) -> None:
 class StreamedText:
     """Collects text and reasoning up to the longest answer allowed; a longer one is refused afterwards.
 
-    `has_begun`: whether anything generated has arrived, reasoning and tool calls included.
+    `has_begun`: whether anything generated has arrived, reasoning and tool calls included. `has_ended`:
+    whether a finish reason has, where the protocol's end marker comes later or not at all.
     """
 
     def __init__(self) -> None:
         self.has_begun = False
+        self.has_ended = False
         self._reasoning: list[str] = []
         self._parts: list[str] = []
         self._length = 0

@@ -87,7 +87,8 @@ class StreamReading:
             # Not the first event: servers send a role or a ping before the first token.
             if first is None and stream.text.has_begun:
                 first = last_event - self._sent
-        if not stream.is_whole:
+        # Some servers end the body in order, without the marker.
+        if not (stream.is_whole or stream.text.has_ended):
             raise ProviderFailed("The server's answer was cut off: it ended without its end marker.")
         return HttpResponse(stream.document(), last_event - self._sent, first, bool(stream.text.reasoning))
 

@@ -6,12 +6,17 @@ from services.worker.engines.parsed_json import object_of, tokens_of
 
 
 def openai_usage(document: Json) -> TokenUsage:
-    """Most servers count reasoning as completion tokens; xAI counts it separately, as its total shows."""
+    """Most servers count reasoning as completion tokens; xAI counts it separately, as its total shows.
+
+    SGLang and Perplexity name it beside the others, not in their details.
+    """
     usage = object_of(document.get("usage"))
     prompt_details = object_of(usage.get("prompt_tokens_details"))
     completion_details = object_of(usage.get("completion_tokens_details"))
     prompt, completion = tokens_of(usage.get("prompt_tokens")), tokens_of(usage.get("completion_tokens"))
-    reasoning = tokens_of(completion_details.get("reasoning_tokens"))
+    reasoning = tokens_of(completion_details.get("reasoning_tokens")) or tokens_of(
+        usage.get("reasoning_tokens")
+    )
     is_separate = tokens_of(usage.get("total_tokens")) == prompt + completion + reasoning
     return TokenUsage(
         prompt_tokens=prompt,

@@ -23,11 +23,10 @@ from services.worker.engines.parsed_json import (
     objects_of,
     read_document,
     text_of,
-    word_of,
 )
 
 # Letters of codes and types of errors, as `error_words` gives them.
-_TOO_LONG_WORDS = frozenset({"contextlengthexceeded", "stringabovemaxlength"})
+_TOO_LONG_WORDS = frozenset({"contextlengthexceeded", "exceedcontextsize", "stringabovemaxlength"})
 _FILTER_WORDS = frozenset({"contentfilter", "contentpolicyviolation", "responsibleaipolicyviolation"})
 _CREDIT_WORDS = frozenset(
     {
@@ -45,13 +44,13 @@ _MAX_LOGPROB = 1e-3
 # Usage comes in an event of its own, which is sent only on request.
 STREAM_FIELDS: Json = {"stream": True, "stream_options": {"include_usage": True}}
 _END = b"[DONE]"
-# Servers name reasoning differently; some send it by both names.
-_REASONING = ("reasoning_content", "reasoning")
+# Servers name reasoning differently; some send it by several names.
+_REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "thinking")
 _REASONING_PARTS = frozenset(
     {"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_text", "summary_text"}
 )
 # In which a part has its text: each name may hold a text, a list of parts, or one.
-_REASONING_TEXTS = ("text", *_REASONING, "thinking", "summary", "content")
+_REASONING_TEXTS = ("text", *_REASONING, "summary", "content")
 # Parts in parts: no server nests them deeper.
 _MAX_DEPTH = 3
 # Fields that may replace the content.
@@ -91,7 +90,7 @@ def read_answer(document: Json, *, is_chat: bool, is_kept: bool = False) -> tupl
     finish_reason = read_finish_reason(choice.get("finish_reason"))
     # All texts are kept as one answer.
     for other in choices:
-        refuse_broken(word_of(other.get("finish_reason")))
+        refuse_broken(other.get("finish_reason"))
     text = _chat_text(choice, finish_reason) if is_chat else choice.get("text")
     if not isinstance(text, str):
         raise ProviderFailed("The server's answer holds no text.")
@@ -222,10 +221,14 @@ class OpenAIStream:
         self._choice = self._choice or {}
         if choice.get("finish_reason"):
             self._choice["finish_reason"] = choice["finish_reason"]
+            self.text.has_ended = True
         if not self._is_chat:
             self.text.add(choice.get("text"))
             return
         delta = object_of(choice.get("delta"))
+        if not delta and not self.text.whole:
+            # The answer in one piece; behind deltas it repeats them.
+            delta = object_of(choice.get("message"))
         self.text.add(content_text(delta.get("content")))
         self.text.add_reasoning(reasoning_text(delta))
         self._instead |= {name: delta[name] for name in _INSTEAD if delta.get(name)}

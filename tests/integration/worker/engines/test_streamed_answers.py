@@ -189,6 +189,20 @@ def gemini_events(text: str, tokens: int = 0) -> dict[str, object]:
     return {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], **counted}
 
 
+@pytest.mark.parametrize(("reason", "is_answer"), [("stop", True), (None, False)])
+async def test_a_body_may_end_in_order_behind_a_finish_reason(reason: str | None, *, is_answer: bool) -> None:
+    """Without the end marker, which some servers do not send."""
+    async with stand_of("chats", timeout_seconds=5.0) as harness:
+        chunk = {"choices": [{"index": 0, "delta": {"content": "Seven."}, "finish_reason": reason}]}
+        assert isinstance(harness.server, ModelServer)
+        harness.server.stream_body = server_sent([chunk])
+        harness.server.fault = Fault("paced", seconds=0.01)
+        if is_answer:
+            assert (await harness.ask()).answer.text == "Seven."
+        else:
+            assert "cut off" in str(await harness.failure())
+
+
 async def test_answer_of_gemini_is_whole_at_the_end_of_its_body(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_stream, "_END_OF_BODY_SECONDS", 0.01)
     async with stand_of(GEMINI, timeout_seconds=5.0) as harness:

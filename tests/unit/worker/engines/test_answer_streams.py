@@ -230,6 +230,17 @@ def test_event_of_an_unknown_shape_is_skipped(protocol: Protocol, data: bytes) -
     assert not stream.is_whole
 
 
+def test_an_answer_in_one_piece_is_read_and_one_that_repeats_its_deltas_is_not() -> None:
+    whole = StreamEvent(b'{"choices": [{"message": {"content": "Bergen"}, "finish_reason": "stop"}]}')
+    part = StreamEvent(b'{"choices": [{"delta": {"content": "Bergen"}, "finish_reason": null}]}')
+    for events in ([whole], [part, whole]):
+        stream = OpenAIStream(is_chat=True)
+        for event in events:
+            stream.add(event)
+        [choice] = stream.document()["choices"]
+        assert choice == {"message": {"content": "Bergen"}, "finish_reason": "stop"}
+
+
 def test_other_choices_than_the_first_are_passed_over() -> None:
     stream = OpenAIStream(is_chat=False)
     stream.add(StreamEvent(b'{"choices": [{"index": 1, "text": "no"}, {"index": 0, "text": "yes"}]}'))

@@ -13,6 +13,7 @@ from services.worker.engines.openai.responses import parse_error
         ({"message": "no money", "code": "insufficient_quota"}, ErrorMeaning.NO_CREDIT),
         ({"message": "no money", "type": "insufficient_quota"}, ErrorMeaning.NO_CREDIT),
         ({"message": "3000 are too many", "code": "context_length_exceeded"}, ErrorMeaning.TOO_LONG),
+        ({"message": "5000 are too many", "type": "exceed_context_size_error"}, ErrorMeaning.TOO_LONG),
         ({"message": "This model's maximum context length is 2048 tokens."}, ErrorMeaning.TOO_LONG),
         ({"message": "flagged", "code": "content_filter"}, ErrorMeaning.FILTERED),
         ({"message": "bad temperature", "code": None}, None),

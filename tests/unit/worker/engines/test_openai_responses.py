@@ -63,6 +63,20 @@ def test_a_content_of_parts_is_their_text_without_reasoning(parts: list[object])
         {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Oslo?"}]}, "Bergen"]},
         {"content": [{"type": "reasoning_content", "reasoning_content": {"text": "Oslo?"}}, "Bergen"]},
         {"content": [{"type": "thinking", "thinking": "Os"}, {"type": "thinking", "text": "lo?"}, "Bergen"]},
+        {
+            "content": "Bergen",
+            "reasoning": None,
+            "reasoning_details": [
+                {"type": "reasoning.summary", "summary": "Os"},
+                {"type": "reasoning.text", "text": "lo?"},
+                {"type": "reasoning.encrypted", "data": "gAAA"},
+            ],
+        },
+        {
+            "content": "Bergen",
+            "thinking_blocks": [{"type": "thinking", "thinking": "Oslo?", "signature": "s"}],
+        },
+        {"content": "Bergen", "thinking": "Oslo?"},
     ],
 )
 def test_reasoning_is_apart_from_the_answer(message: dict[str, Any]) -> None:
@@ -112,6 +126,14 @@ def test_an_answer_that_the_server_broke_off_is_no_answer(reason: str, content: 
         answer_in(chat_document({"content": content}, reason), is_chat=True)
 
 
+def test_a_reason_in_an_object_is_read_like_a_word() -> None:
+    ended = {"message": {"content": "Bergen"}, "finish_reason": {"type": "length", "length": 16}}
+    assert answer_in({"choices": [ended]}, is_chat=True).finish_reason == "length"
+    aborted = {"message": {"content": ""}, "finish_reason": {"type": "abort", "message": "Aborted"}}
+    with pytest.raises(ProviderFailed, match="abort"):
+        answer_in({"choices": [aborted]}, is_chat=True)
+
+
 def test_one_of_several_texts_that_was_broken_off_is_no_answer() -> None:
     choices = [
         {"index": 0, "text": "42", "finish_reason": "stop"},
@@ -127,6 +149,8 @@ def test_one_of_several_texts_that_was_broken_off_is_no_answer() -> None:
         ("stop", "stop"),
         ("eos_token", "stop"),
         ("COMPLETE", "stop"),
+        ("STOP", "stop"),
+        ("LENGTH", "length"),
         ("length", "length"),
         ("MAX_TOKENS", "length"),
         ("model_length", "length"),

@@ -18,7 +18,7 @@ from services.worker.engines.parsed_json import (
 )
 
 
-@pytest.mark.parametrize("body", [b"", b'{"choices": [', b"[]"])
+@pytest.mark.parametrize("body", [b"", b'{"choices": [', b"[]", b"[3]", b'[{"text": "x"}]'])
 def test_body_that_is_no_document_may_be_asked_for_again(body: bytes) -> None:
     with pytest.raises(ProviderFailed):
         read_document(body)
@@ -38,11 +38,28 @@ def test_half_a_character_is_replaced(text: str, read: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [rb'{"text": "\ud83d"', rb'{"text": "\ud83d", "count": NaN}', b'{"\xff": "\\ud83d"}']
+    "body", [rb'{"text": "\ud83d"', b'{"text": "\xf0\x9f"', b'{"count": 1e999}', b'{"count": nan}']
 )
 def test_a_document_with_half_a_character_may_be_wrong_otherwise(body: bytes) -> None:
     with pytest.raises(ProviderFailed):
         read_document(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "read"),
+    [
+        (b'{"text": "half \xf0\x9f"}', {"text": "half \ufffd"}),
+        (b'\xef\xbb\xbf{"text": "marked"}', {"text": "marked"}),
+        (b'{"text": "two\nlines"}', {"text": "two\nlines"}),
+        (
+            b'{"logprob": -Infinity, "speed": NaN, "text": "NaN"}',
+            {"logprob": None, "speed": None, "text": "NaN"},
+        ),
+        (b'[{"error": {"code": 429}}]', {"error": {"code": 429}}),
+    ],
+)
+def test_what_servers_write_beside_json_is_read(body: bytes, read: object) -> None:
+    assert read_document(body) == read
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,9 @@ def test_an_answer_is_no_error(document: dict[str, Any]) -> None:
             "Provider returned error (P: maximum context length is 10 tokens)",
         ),
         ({"error": {"message": "no", "metadata": {"raw": {"message": "since"}}}}, "no: since"),
+        ({"error": {"message": '{\n "error": {"code": 400, "message": "odd"}}', "code": 400}}, "odd"),
+        ({"error": {"message": "[{'odd'}]", "code": 400}}, "[{'odd'}]"),
+        ({"error": {"message": "{}", "code": 400}}, "{}"),
     ],
 )
 def test_the_sentence_of_an_error_is_kept_however_it_is_wrapped(

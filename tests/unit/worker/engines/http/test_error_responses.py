@@ -58,10 +58,59 @@ def test_status_and_meaning_decide_the_class(
         "the input length exceeds the context length",
         "prompt is too long: 250000 tokens > 200000 maximum",
         "The input token count (2000000) exceeds the maximum number of tokens allowed (1048576).",
+        "request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it",
+        "Input validation error: `inputs` must have less than 4095 tokens. Given: 5000",
+        "`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 `inputs` tokens",
+        "This model's maximum prompt length is 131072 but the request contains 200000 tokens.",
+        "Input is too long for requested model.",
+        "Invalid request: Your request exceeded model token limit: 8192",
+        "Prompt exceeds max length",
+        "The sum of prompt length (5000.0), query length (0) should not exceed max_num_tokens (8192)",
+        "Range of input length should be [1, 30720]",
+        "Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192",
     ],
 )
 def test_prompt_that_is_too_long_is_known_by_the_messages_of_many_servers(message: str) -> None:
     assert parse_plain_error(message.encode()).meaning is ErrorMeaning.TOO_LONG
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "max_tokens is too large: 200000. This model supports at most 16384 completion tokens.",
+        "Invalid 'temperature': decimal above maximum value. Expected a value <= 2",
+        "'stop' has too many entries: at most 4",
+    ],
+)
+def test_a_parameter_that_is_too_large_is_no_prompt_that_is_too_long(message: str) -> None:
+    assert parse_plain_error(message.encode()).meaning is None
+
+
+@pytest.mark.parametrize("status", [400, 403, 429, 500])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Your credit balance is too low to access the API. Please go to Plans & Billing.",
+        "Your account org-1<ak-2> is suspended, please check your plan and billing details",
+        "余额不足或无可用资源包,请充值。",
+    ],
+)
+def test_an_account_without_credit_is_refused_once_whatever_the_status(status: int, message: str) -> None:
+    failure = failure_of(ErrorResponse(status, ProviderError(message)))
+    assert isinstance(failure, ModelRefused)
+    assert failure.is_certain
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "You exceeded your current quota, please check your plan and billing details.",
+        "Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 requests per day",
+        "Insufficient quota for this minute",
+    ],
+)
+def test_a_rate_limit_that_speaks_of_credit_is_one(message: str) -> None:
+    assert failure_of(ErrorResponse(429, ProviderError(message))).failure_class is FailureClass.RATE_LIMIT
 
 
 @pytest.mark.parametrize(

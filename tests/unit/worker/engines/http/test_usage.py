@@ -30,6 +30,11 @@ def test_reasoning_counts_as_completion_also_where_the_server_separates_it(
     assert openai_usage({"usage": usage}) == TokenUsage(32, 103, 0, 94)
 
 
+def test_reasoning_may_be_counted_beside_the_others() -> None:
+    usage = {"prompt_tokens": 5, "completion_tokens": 50, "total_tokens": 55, "reasoning_tokens": 40}
+    assert openai_usage({"usage": usage}) == TokenUsage(5, 50, 0, 40)
+
+
 def test_usage_may_be_missing() -> None:
     assert openai_usage({"usage": None}) == TokenUsage()
 
