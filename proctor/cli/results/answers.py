@@ -161,7 +161,8 @@ def _answer(recorded: outcome_pb2.RecordedOutcome) -> Text:
     if recorded.status == outcome_pb2.OUTCOME_STATUS_FAILED:
         return Text(failure_text(recorded.outcome.failure), "red")
     reasoning = recorded.outcome.answer.reasoning
-    thought = (f"{_both_ends(reasoning)}\n", "dim italic") if reasoning else ""
+    # In words: a file or a pipe has no styles.
+    thought = (f"reasoning {_both_ends(reasoning)}\n", "dim italic") if reasoning else ""
     return Text.assemble(thought, answer_text(recorded), _unparsed(recorded))
 
 

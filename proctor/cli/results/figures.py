@@ -119,7 +119,8 @@ def _facts(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Iterator[tuple[
         yield "Unparsed answers", _unparsed(summary)
     usage = summary.usage
     cached = f" ({usage.cached_tokens} from a cache)" if usage.cached_tokens else ""
-    yield "Tokens", f"{usage.prompt_tokens} prompt{cached}, {usage.completion_tokens} completion"
+    thought = f" ({usage.reasoning_tokens} of reasoning)" if usage.reasoning_tokens else ""
+    yield "Tokens", f"{usage.prompt_tokens} prompt{cached}, {usage.completion_tokens} completion{thought}"
     if summary.HasField("cost"):
         yield "Cost", words.priced(summary.cost, summary.price)
     if summary.gpu_seconds:

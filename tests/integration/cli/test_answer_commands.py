@@ -206,7 +206,7 @@ async def test_reasoning_is_shown_before_the_answer(harness: GatewayHarness, pro
     unended.outcome.answer.CopyFrom(outcome_pb2.Answer(reasoning="Or Lima?", finish_reason="length"))
     harness.results.outcomes[run.run_id] = [answered, unended]
     shown = await proctor("results", run.run_id, "--outcomes")
-    assert shown.out.index("Perhaps Oslo?") < shown.out.index("answer 0")
+    assert shown.out.index("reasoning Perhaps") < shown.out.index("answer 0")
     assert "Or Lima?" in shown.out
     assert "unparsed, ended by" in shown.out
     harness.results.answers.rows = [shown_row(0, answered, unended)]

@@ -183,6 +183,7 @@ def finished() -> tuple[run_pb2.Run, summary_pb2.RunSummary]:
         problems=["mcc of sst2 cannot be computed: ZeroDivisionError."],
     )
     summary.usage.prompt_tokens, summary.usage.completion_tokens = 1000, 200
+    summary.usage.reasoning_tokens = 150
     return run, summary
 
 
@@ -196,7 +197,7 @@ def test_summary_shows_all_that_one_must_know_to_read_it() -> None:
         "loglikelihood",
         "rate limit 3 (of 400 samples; never scored)",
         "Unparsed answers: 1",
-        "1000 prompt, 200 completion",
+        "1000 prompt, 200 completion (150 of reasoning)",
         "8.0 s in all",
         "Stand-in rows, not the official split: sst2 (nyu-mll/glue sst2)",
         "Undefined: mcc of sst2 cannot be computed: ZeroDivisionError.",
