@@ -14,7 +14,10 @@ _ALL_TASKS = "all tasks"
 
 @dataclass(frozen=True, slots=True)
 class RunDifference:
-    """First minus second, paired by sample. `p` is corrected over the comparison. None means undefined."""
+    """First minus second, paired by sample. `p` is corrected over the comparison. None means undefined.
+
+    `depends_on_unparsed`: over the answers that could be read, its side or the verdict is another one.
+    """
 
     first: str
     second: str
@@ -26,6 +29,7 @@ class RunDifference:
     p: float | None
     pairs: int
     verdict: str
+    depends_on_unparsed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,17 @@ class ComparedRuns:
     def title(self) -> str:
         compared = self.comparison
         corrected = f"p corrected over {compared.corrected_over} tests"
-        return " ".join([f"{compared.benchmark}: first minus second, {corrected}.", *compared.warnings])
+        sentence = f"{compared.benchmark}: first minus second, {corrected}."
+        return " ".join([sentence, *self._conditions(), *compared.warnings])
+
+    def _conditions(self) -> Iterator[str]:
+        """A sentence with all that differs, where the figures are not those of the models alone."""
+        named = []
+        for one in self.comparison.conditions:
+            of_tasks = f" of {', '.join(one.tasks)}" if one.tasks else ""
+            named.append(f"{one.name}{of_tasks} {' against '.join(one.values)}")
+        if named:
+            yield f"Other conditions: {'; '.join(named)}."
 
     def __str__(self) -> str:
         return text_table(self.title, _HEAD, self._cells())
@@ -65,7 +79,7 @@ class ComparedRuns:
                 shown(each.difference),
                 f"{shown(each.ci_low)} to {shown(each.ci_high)}" if each.ci_low is not None else "",
                 shown(each.p),
-                each.verdict,
+                f"{each.verdict}, depends on unparsed answers" if each.depends_on_unparsed else each.verdict,
             )
 
 
@@ -81,4 +95,5 @@ def _difference(each: comparison_pb2.Difference, models: Sequence[str]) -> RunDi
         p=each.adjusted_p_value if each.HasField("adjusted_p_value") else None,
         pairs=each.pairs,
         verdict=word_of(comparison_pb2.Verdict, each.verdict).replace("_", " "),
+        depends_on_unparsed=each.depends_on_unparsed,
     )

@@ -7,6 +7,7 @@ from proctor.client.html_table import Cell, Interval, html_table
 from proctor.client.text_table import shown, text_table
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.wire.enums import word_of
+from proctor.wire.report import unparsed_share
 
 _HEAD = ("task", "metric", "figure", "95 %", "n")
 
@@ -42,7 +43,9 @@ class RunResults:
         order = self.run.order
         benchmark = self.run.dataset_name or order.suite or order.dataset_id
         counts = f"{self.summary.answered} answered, {self.summary.failed} failed"
-        return f"{order.model} on {benchmark}: {word_of(run_pb2.RunState, self.run.state)}, {counts}"
+        state, unparsed = word_of(run_pb2.RunState, self.run.state), unparsed_share(self.summary)
+        parts = (f"{order.model} on {benchmark}: {state}", counts, unparsed)
+        return ", ".join(part for part in parts if part)
 
     def __str__(self) -> str:
         return text_table(self.title, _HEAD, self._cells())

@@ -63,16 +63,22 @@ def latest_complete(
 
 
 def run_note(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:
-    """How a run differs from one rollout over everything; empty if it does not."""
+    """How a run differs from one rollout over everything that was read; empty if it does not."""
     order = run.order
     parts = (
         f"first {order.limit} rows" if order.HasField("limit") else "",
         f"only {', '.join(order.tasks)}" if order.tasks else "",
         f"{order.rollouts} rollouts" if order.rollouts > 1 else "",
         f"{summary.failed} failed" if summary.failed else "",
+        unparsed_share(summary),
         suspicions_of(summary),
     )
     return ", ".join(part for part in parts if part)
+
+
+def unparsed_share(summary: summary_pb2.RunSummary) -> str:
+    """Of the answers, in words; empty where all were read."""
+    return f"{summary.unparsed / summary.answered:.1%} unparsed" if summary.unparsed else ""
 
 
 def suspicions_of(summary: summary_pb2.RunSummary) -> str:

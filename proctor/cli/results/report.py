@@ -148,6 +148,7 @@ def _document(row: ReportRow) -> JsonValue:
         "figures": [document(figure) for figure in row.figures],
         "answered": summary.answered,
         "failed": summary.failed,
+        "unparsed": summary.unparsed,
         "cost": summary.cost if summary.HasField("cost") else None,
         "currency": summary.price.currency,
         "usage": document(summary.usage),

@@ -39,6 +39,18 @@ def test_programs_read_rows_and_a_terminal_shows_lines() -> None:
     assert "all tasks" in second
 
 
+def test_other_conditions_and_unparsed_answers_are_named() -> None:
+    comparison = compared().comparison
+    comparison.conditions.add(name="temperature", values=["1.0", "0"])
+    comparison.conditions.add(name="shots", values=["0", "5"], tasks=["rte"])
+    comparison.differences[0].depends_on_unparsed = True
+    title, _, first, _ = str(ComparedRuns(comparison)).splitlines()
+    assert "Other conditions: temperature 1.0 against 0; shots of rte 0 against 5. Other shots." in title
+    assert first.endswith("first better, depends on unparsed answers")
+    known, unknown = ComparedRuns(comparison).differences
+    assert (known.depends_on_unparsed, unknown.depends_on_unparsed) == (True, False)
+
+
 def test_notebook_draws_each_interval_on_one_scale_with_its_origin() -> None:
     shown = compared()._repr_html_()
     assert shown.count("<svg") == shown.count("<tr>") - 1 == 2

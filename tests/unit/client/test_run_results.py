@@ -51,6 +51,12 @@ def test_notebook_shows_a_table_of_all_figures() -> None:
     ]
 
 
+def test_the_share_of_answers_that_could_not_be_read_stands_above_the_figures() -> None:
+    found = results()
+    found.summary.unparsed = 50
+    assert found.title == "vllm/starter on glue: completed, 277 answered, 1 failed, 18.1% unparsed"
+
+
 def test_names_are_text_in_a_notebook() -> None:
     cells = Cells()
     cells.feed(results(HOSTILE)._repr_html_())

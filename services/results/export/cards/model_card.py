@@ -66,6 +66,8 @@ def _described(metric: str, figure: Figure, task: TaskSummary) -> str:
     words = [metric, f"{task.num_fewshot}-shot", f"n={figure.n}"]
     if figure.ci_low is not None and figure.ci_high is not None:
         words.append(f"95% {figure.ci_low:.4g} to {figure.ci_high:.4g}")
+    if task.unparsed:
+        words.append(f"{task.unparsed / task.answered:.1%} unparsed")
     return ", ".join(words)
 
 

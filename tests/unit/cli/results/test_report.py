@@ -98,6 +98,7 @@ def test_a_report_has_a_table_for_each_kind_that_there_is() -> None:
     run = run_pb2.Run(order=run_pb2.RunOrder(limit=30, rollouts=3))
     priced = summary_of("pass@1", "reward", "pass@3")
     priced.cost, priced.price.currency = 0.25, "USD"
+    priced.unparsed = 2
     rows = [
         ReportRow(ReportKind.SUITE, "glue", entry, run_pb2.Run(), summary_of("acc", group=("acc",))),
         ReportRow(ReportKind.ROLLOUTS, "mine", entry, run, priced),
@@ -107,5 +108,5 @@ def test_a_report_has_a_table_for_each_kind_that_there_is() -> None:
     text = printed.getvalue()
     for part in ("Suites", "Rollouts", "0.5000 ± 0.1000", "0.25 USD", "1,200 tok", "2023-11-14", "pass@3"):
         assert part in text, part
-    assert "first 30 rows, 3 rollouts, 1 failed" in text
+    assert "first 30 rows, 3 rollouts, 1 failed, 25.0% unparsed" in text
     assert "No completed run over data sets." in text

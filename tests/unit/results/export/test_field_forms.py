@@ -25,7 +25,7 @@ FIGURES = {"acc": Figure(0.75, 0.2, 0.2, 0.4, 1.0, 4), "mcc": Figure()}
 def exported() -> ExportedRun:
     facts = RunFacts(benchmark="quiz", model="vllm/org/model", user="olga", created_at=NOW)
     plan: RunPlan = replace(plan_of([4]), facts=facts)
-    task = TaskSummary("t0", "1.0", 5, None, False, "org/rows config test", "abc", 4, 4, 0, 0, FIGURES)  # noqa: FBT003  # its fields
+    task = TaskSummary("t0", "1.0", 5, None, False, "org/rows config test", "abc", 4, 4, 0, 1, FIGURES)  # noqa: FBT003  # its fields
     summary = RunSummary(plan.run_id, 1, is_partial=False, tasks=(task,), total=4, computed_at=NOW)
     record = RunRecord(plan, 1, is_frozen=True, frozen_at=NOW)
     return ExportedRun(record, is_partial=False, environment={"proctor": "0.1.0"}, figures=summary)
@@ -96,4 +96,4 @@ def test_a_model_card_has_a_result_for_each_task() -> None:
     }
     [metric] = result["metrics"]
     assert (metric["type"], metric["value"], metric["verified"]) == ("acc", 0.75, False)
-    assert metric["name"] == "acc, 5-shot, n=4, 95% 0.4 to 1"
+    assert metric["name"] == "acc, 5-shot, n=4, 95% 0.4 to 1, 25.0% unparsed"
