@@ -94,10 +94,12 @@ class RanTests:
     """Tests that ran, skipped ones left out: how many, and their names as far as they are known.
 
     A name that several tests have, as those of one function with other parameters, is there several times.
+    `failed` are those of which a failure was printed.
     """
 
     count: int = 0
     names: tuple[str, ...] = ()
+    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

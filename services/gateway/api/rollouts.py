@@ -144,6 +144,7 @@ class SolvedTests(RequestBody):
         max_length=MAX_RAN_NAMES,
         description="Without parameters, as far as they are known; that of several tests as often",
     )
+    failed: int = Field(default=0, ge=0, le=INT32_MAX, description="Of how many a failure was printed")
 
 
 class RolloutsRequest(RequestBody):
@@ -211,7 +212,7 @@ class RolloutsRequest(RequestBody):
                 for model, tasks in self.model_tasks.items()
             },
             solved_tests={
-                name: rollout_pb2.RanTests(count=tests.count, names=tests.names)
+                name: rollout_pb2.RanTests(count=tests.count, names=tests.names, failed=tests.failed)
                 for name, tests in self.solved_tests.items()
             },
             project_id=self.project_id,

@@ -4,7 +4,7 @@ import difflib
 import io
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 from proctor.values.rollout import VerificationPlace
@@ -100,7 +100,7 @@ class RolloutResult:
                 for each in result.scripts
             },
             "rewards": dict(result.rewards),
-            "tests": {"count": result.ran.count, "names": list(result.ran.names)},
+            "tests": asdict(result.ran),
             "suspicions": list(result.suspicions),
             "notes": list(self.notes),
             "agent_notes": cut(self.agent_notes, _MAX_NOTES_CHARACTERS),

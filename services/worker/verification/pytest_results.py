@@ -4,10 +4,11 @@ The short summary (`-rA`) comes first. Without tests that passed in it, the coun
 each session are read; with `-qq`, which prints none, the results of `-v`, or the marks of progress.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from proctor.values.rollout import RanTests
 from services.worker.verification.printed import plain_lines
@@ -72,7 +73,25 @@ def read_results(log: str) -> PytestResults | None:
         return None
     passed = sum(count for word, count in found.items() if word in _PASSES)
     ran = _ran(of_summary if "PASSED" in summarised else of_tests, sum(found[word] for word in _RAN))
+    ran = replace(ran, failed=found.total() - passed)
     return PytestResults(passed, found.total(), found["PASSED"] > 0, summaries, ran)
+
+
+def listed_results(content: bytes) -> PytestResults | None:
+    """Those of a report in the Common Test Report Format; None for what is none."""
+    try:
+        tests = json.loads(content)["results"]["tests"]
+        found = [(str(each["name"]), str(each["status"])) for each in tests]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    if not found:
+        return None
+    ran = [name for name, status in found if status in ("passed", "failed")]
+    failed = sum(status not in ("passed", "skipped") for _, status in found)
+    has_passed = any(status == "passed" for _, status in found)
+    return PytestResults(
+        len(found) - failed, len(found), has_passed, 0, replace(ran_tests(ran), failed=failed)
+    )
 
 
 def _ran(results: Sequence[tuple[str, str]], count: int) -> RanTests:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from proctor.values.rollout import MAX_RAN_NAMES, RanTests
 
@@ -20,22 +21,25 @@ def ran_tests(names: Iterable[str]) -> RanTests:
 
 def in_step(step: str, ran: RanTests) -> RanTests:
     """The tests as those of a step of a task."""
-    return RanTests(ran.count, tuple(f"{step}{_OF_STEP}{name}" for name in ran.names))
+    return replace(ran, names=tuple(f"{step}{_OF_STEP}{name}" for name in ran.names))
 
 
 def of_step(step: str, ran: RanTests) -> RanTests:
-    """Those of the tests that are of a step; none where their names are not known."""
-    return ran_tests(
-        name.removeprefix(step + _OF_STEP) for name in ran.names if name.startswith(step + _OF_STEP)
-    )
+    """Those of the tests that are of a step; none where their names are not known.
+
+    Of which step those that failed are is not known: they are said to be of each.
+    """
+    names = (name.removeprefix(step + _OF_STEP) for name in ran.names if name.startswith(step + _OF_STEP))
+    return replace(ran_tests(names), failed=ran.failed)
 
 
 def together(parts: Iterable[RanTests]) -> RanTests:
     """All of the tests; without names where those of a part are not known."""
     found = [part for part in parts if part.count]
+    failed = sum(part.failed for part in found)
     if all(part.names for part in found):
-        return ran_tests(name for part in found for name in part.names)
-    return RanTests(sum(part.count for part in found))
+        return replace(ran_tests(name for part in found for name in part.names), failed=failed)
+    return RanTests(sum(part.count for part in found), failed=failed)
 
 
 def other_tests(ran: RanTests, solved: RanTests) -> Iterator[str]:

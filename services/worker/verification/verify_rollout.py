@@ -2,9 +2,7 @@
 
 import asyncio
 import io
-import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -15,6 +13,7 @@ from services.common.sandboxes.ports import Sandbox
 from services.common.sandboxes.sandbox import (
     DEFAULT_PATH,
     Command,
+    CommandResult,
     Ended,
     SandboxLimits,
     SandboxSpec,
@@ -30,20 +29,18 @@ from services.worker.verification.pytest_request import PytestRequest, programs_
 from services.worker.verification.pytest_results import read_results
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER, SITE
 from services.worker.verification.ran_tests import other_tests, ran_tests, together
+from services.worker.verification.rewards import LOGS, read_reward, without_result
 from services.worker.verification.suspicions.compiled_code import is_cached
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
 
-_LOGS = "/logs/verifier"
 # Twice those of the agent: tests start servers and many workers.
 MAX_PROCESSES = 256
 # Long enough for the summaries of large test suites, which stand at the end.
 OUTPUT_BYTES = 100_000
+# Higher ones are those of programs that a signal ended.
+_MAX_EXIT_CODE = 128
 # A wheel and what is in it, as a multiple of its bytes.
 _UNPACKED = 6
-_LOG_LIMITS = TarLimits(total_bytes=16 * 1024**2, members=1000)
-_REWARDS = ("reward.json", "reward.txt")
-_LOG_SUFFIXES = (".txt", ".log", ".out", ".err")
-_MAX_LOG_CHARACTERS = 100_000
 # The runner of tests is unpacked by the command that runs them: each command costs as much as its program.
 # It is unpacked by the machine's programs: the task's PATH may name a folder of the agent's.
 # Whatever lies in the place of the reward was there before the tests.
@@ -204,7 +201,7 @@ class VerifyRollout:
             if wheels:
                 await sandbox.put(f"{RUNNER}/wheels", wheels)
         command = Command(
-            ("/bin/sh", "-c", _WITH_RUNNER, "sh", RUNNER, _LOGS, *task.test_command),
+            ("/bin/sh", "-c", _WITH_RUNNER, "sh", RUNNER, LOGS, *task.test_command),
             stdin=await asyncio.to_thread(self.execute_pytest.runner),
             cwd=task.cwd,
             env=_environment(task),
@@ -219,10 +216,10 @@ class VerifyRollout:
         if task.verifier is VerifierKind.PYTEST_SUMMARY:
             verdict = _of_summary(result.text, suspicions)
         else:
-            verdict = await _of_reward(sandbox, result.text, suspicions)
+            verdict = await read_reward(sandbox, result.text, task.solved_tests, suspicions)
         if not verdict.score:
             return verdict
-        others = other_tests(verdict.ran, task.solved_tests)
+        others = (*other_tests(verdict.ran, task.solved_tests), *_ended_early(result, task.verifier))
         return replace(verdict, suspicions=(*verdict.suspicions, *others))
 
 
@@ -310,88 +307,22 @@ def _spec(task: RolloutTask, packages: ImagePackages, wheels_bytes: int) -> Sand
     )
 
 
-async def _of_reward(sandbox: Sandbox, log: str, suspicions: tuple[str, ...]) -> VerifierResult:
-    """reward.json before reward.txt; the exit code of the tests says nothing.
+def _ended_early(result: CommandResult, verifier: VerifierKind) -> Iterator[str]:
+    """Files of an agent that print results of their own, or write a reward, end the tests before theirs.
 
-    Logs that the tests wrote beside the reward are a part of what they printed.
+    The exit code of tests with a reward says nothing, unless a signal ended them.
     """
-    try:
-        with io.BytesIO() as taken:
-            await sandbox.get(_LOGS, taken, _LOG_LIMITS)
-            files = {file.name: file.content for file in read_files(taken, _LOGS, _LOG_LIMITS)}
-    except FilesRefused as refused:
-        # What the tests execute may remove, replace or fill the folder.
-        raise _without_result(str(refused).rstrip("."), log) from refused
-    log += "".join(
-        f"\n=== {name}\n{content.decode('utf-8', 'replace')[-_MAX_LOG_CHARACTERS:]}"
-        for name, content in files.items()
-        if name.endswith(_LOG_SUFFIXES) and name not in _REWARDS
-    )
-    if "reward.json" in files:
-        rewards = _rewards(files["reward.json"])
-    elif "reward.txt" in files:
-        rewards = {"reward": _number("reward.txt", files["reward.txt"].decode("utf-8", "replace").strip())}
-    else:
-        raise _without_result("they wrote no reward.json and no reward.txt", log)
-    score = rewards["reward"] if len(rewards) > 1 else next(iter(rewards.values()))
-    if not 0.0 <= score <= 1.0:
-        raise VerifierFailed(problem=f"the reward {score:g} is not from 0 to 1: let the tests divide it.")
-    detail = ", ".join(f"{name} {value:g}" for name, value in rewards.items())
-    results = read_results(log)
-    if score == 1.0 and results and not results.is_passed:
-        # Another process than the tests may have written it: all of a sandbox have one user.
-        printed = f"{results.passed} of {results.total} tests that they printed passed"
-        suspicions = (*suspicions, f"the reward is 1, but {printed}")
-    return VerifierResult(
-        score,
-        detail,
-        log,
-        rewards=tuple(rewards.items()),
-        suspicions=suspicions,
-        ran=results.ran if results else RanTests(),
-    )
-
-
-def _rewards(content: bytes) -> dict[str, float]:
-    """A number, or an object of them. With several, `reward` is the score."""
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise VerifierFailed(problem="reward.json is not JSON.") from error
-    values = value if isinstance(value, dict) else {"reward": value}
-    if not values:
-        raise VerifierFailed(problem="reward.json is empty.")
-    if len(values) > 1 and "reward" not in values:
-        names = ", ".join(map(str, values))
-        problem = f"reward.json holds {names}, and none of them is named reward: let the tests name one so."
-        raise VerifierFailed(problem=problem)
-    return {str(name): _number(f"reward.json, {name}", each) for name, each in values.items()}
-
-
-def _number(place: str, value: object) -> float:
-    try:
-        number = float(value) if isinstance(value, str | int | float) else math.nan
-    except (ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise VerifierFailed(problem=f"{place} holds {str(value)[:60]!r}, which is not a number.")
-    return number
+    is_of_pytest = verifier is VerifierKind.PYTEST_SUMMARY
+    if result.exit_code > _MAX_EXIT_CODE or (is_of_pytest and result.exit_code):
+        yield f"the tests ended with exit code {result.exit_code}, though they say that they passed"
 
 
 def _of_summary(log: str, suspicions: tuple[str, ...]) -> VerifierResult:
     """All or nothing."""
     results = read_results(log)
     if results is None:
-        raise _without_result("they printed no result of pytest", log)
+        raise without_result("they printed no result of pytest", log)
     if results.summaries > 1:
         suspicions = (*suspicions, "the output has several summaries of pytest")
     detail = f"{results.passed} of {results.total} tests passed"
     return VerifierResult(float(results.is_passed), detail, log, suspicions=suspicions, ran=results.ran)
-
-
-def _without_result(problem: str, log: str) -> VerifierFailed:
-    if line := not_started(VerifierResult(0.0, "", log)):
-        return VerifierFailed(problem=f"they could not start: {line}")
-    tail = log.strip()[-300:]
-    printed = f"the last they printed: {tail}" if tail else "they printed nothing."
-    return VerifierFailed(problem=f"{problem}; {printed}")

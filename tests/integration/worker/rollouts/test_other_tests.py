@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec, RolloutTask
+from proctor.values.rollout import AgentKind, RanTests, RolloutAgent, RolloutSpec, RolloutTask
 from services.common.sandboxes.errors import VerifierFailed
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.verification.verifier_result import VerifierResult
@@ -117,6 +117,7 @@ async def test_a_reward_that_was_there_before_the_tests_counts_for_nothing(
         await judged(rollouts, task)
 
 
+ONE = "echo 1 > /logs/verifier/reward.txt\n"
 # A daemon that writes the reward after the tests have, under a name that no file of the agent has.
 DAEMON = """cat > doubling.py <<'END'
 import subprocess, sys
@@ -152,3 +153,64 @@ async def test_a_reward_against_what_the_tests_printed_is_suspicious(
     result = (await rollouts.execute(RolloutExecution(spec, "session"))).result
     assert result.score == 1.0, result.log
     assert "the reward is 1, but 0 of 1 tests that they printed passed" in result.suspicions
+    # Where the task's solution shows that its tests expect no failure, the reward is not theirs.
+    solved = replace(spec.task, solved_tests=RanTests(1))
+    result = await judged(rollouts, solved)
+    assert (result.score, "counts for nothing" in result.detail) == (0.0, True), result.log
+    expected = replace(spec.task, solved_tests=RanTests(1, failed=1))
+    assert (await judged(rollouts, expected)).score == 1.0
+
+
+REPORT = """import json, pathlib, sys
+sys.path.insert(0, "/app")
+from doubling import twice
+status = "passed" if twice(21) == 42 else "failed"
+results = {"tests": [{"name": "test_twice.py::test_twice", "status": status}]}
+pathlib.Path("/logs/verifier/ctrf.json").write_text(json.dumps({"results": results}))
+sys.exit(status != "passed")
+"""
+WRITES = "import os\nopen(bytes(PLACE).decode(), 'w').write('1')\nCHANGED\ndef twice(n): return 0\n"
+PLACES = {
+    "another file": (list(b"/logs/verifier/reward.json"), "", 1.0, "reward.json says 1, and reward.txt 0"),
+    "a file that is closed": (
+        list(b"/logs/verifier/reward.txt"),
+        "os.chmod(bytes(PLACE).decode(), 0o400)",
+        0.0,
+        "the tests could not write theirs",
+    ),
+    "tests that are killed": (
+        list(b"/logs/verifier/reward.txt"),
+        "os.kill(os.getppid(), 9)",
+        1.0,
+        "the tests ended with exit code 137",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", PLACES)
+async def test_a_reward_that_is_not_of_the_tests_is_seen_where_they_print_nothing(
+    rollouts: ExecuteRollout, tmp_path: Path, way: str
+) -> None:
+    place, changed, score, suspicion = PLACES[way]
+    folder = harbor_folder(tmp_path / "a", test="python3 /tests/run.py")
+    code = WRITES.replace("CHANGED", changed).replace("PLACE", str(place))
+    write(folder, {"tests/run.py": REPORT, "solution/solve.sh": f"cat > doubling.py <<'END'\n{code}END\n"})
+    result = await judged(rollouts, read_task(folder))
+    assert result.score == score, result.log
+    assert any(suspicion in each for each in result.suspicions), result.suspicions
+
+
+async def test_a_report_of_tests_is_held_against_their_reward(
+    rollouts: ExecuteRollout, tmp_path: Path
+) -> None:
+    folder = harbor_folder(tmp_path / "a", test="python3 /tests/run.py")
+    write(folder, {"tests/run.py": REPORT, "tests/test.sh": "python3 /tests/run.py; " + ONE})
+    solved = await judged(rollouts, read_task(folder))
+    assert (solved.score, solved.suspicions) == (1.0, ())
+    assert solved.ran == RanTests(1, ("test_twice.py::test_twice",))
+    wrong = replace(read_task(write(folder, {"solution/solve.sh": "true\n"})), solved_tests=solved.ran)
+    result = await judged(rollouts, wrong)
+    assert (result.score, result.suspicions) == (
+        0.0,
+        ("the reward is 1, but 0 of 1 tests that they printed passed",),
+    )
