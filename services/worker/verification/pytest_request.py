@@ -11,7 +11,8 @@ from services.common.sandboxes.sandbox import TarLimits
 from services.common.sandboxes.tar_files import ReadFile, read_files
 from services.worker.verification.agent_files import steers
 from services.worker.verification.suspicions.compiled_code import suspicions_of_compiled
-from services.worker.verification.suspicions.python_code import RUNNERS, names_reward, suspicions_of_code
+from services.worker.verification.suspicions.known_names import RUNNERS
+from services.worker.verification.suspicions.python_code import names_reward, suspicions_of_code
 
 _SHADOWING = RUNNERS | {"unittest"}
 # Code of whole libraries takes a tree each; an agent's own is far shorter.

@@ -7,10 +7,12 @@ import ast
 import base64
 import binascii
 import codecs
+import operator
 import re
 import string
+import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 # Stands for a part that is not known before the code runs.
@@ -34,8 +36,16 @@ _CODECS: Mapping[str, Callable[[bytes], bytes]] = {
     "unhexlify": binascii.unhexlify,
     "a2b_hex": binascii.unhexlify,
     "a2b_base64": binascii.a2b_base64,
+    "decompress": lambda content: zlib.decompressobj(wbits=47).decompress(content, _MAX_CHARACTERS),
 }
 _ENCODINGS = frozenset({"utf-8", "utf8", "ascii", "latin1", "latin-1", "rot13", "rot_13", "unicode_escape"})
+_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.BitXor: operator.xor,
+    ast.Mod: operator.mod,
+    ast.BitAnd: operator.and_,
+}
 _FORMATS = string.Formatter()
 # A width makes a long text of a short one.
 _WIDE = re.compile(r"%[^%a-zA-Z]*(?:\d{3}|\*)")
@@ -66,7 +76,7 @@ class FoldedTexts:
         for node in reversed(nodes):
             try:
                 value = self._value(node)
-            except (ValueError, TypeError, LookupError, OverflowError, ArithmeticError, AttributeError):
+            except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, zlib.error):
                 continue
             if value is not None and (isinstance(value, int) or len(value) <= _MAX_CHARACTERS):
                 self._values[id(node)] = value
@@ -99,6 +109,8 @@ class FoldedTexts:
                 return number
             case ast.Name() if isinstance(node.ctx, ast.Load):
                 return self._names.get(node.id)
+            case ast.Attribute(attr="sep"):
+                return "/"
             case ast.FormattedValue():
                 return self._of(node.value)
             case ast.JoinedStr():
@@ -152,8 +164,10 @@ class FoldedTexts:
         if isinstance(values, bytes):
             values = list(values)
         match node.elt:
-            case ast.Call(func=ast.Name(id="chr"), args=[ast.Name()]) if isinstance(values, list):
-                return [chr(each) for each in values if isinstance(each, int)]
+            case ast.Call(func=ast.Name(id="chr"), args=[number]) if isinstance(values, list | str):
+                return [chr(each) for each in _counted(number, values)]
+            case ast.BinOp() if isinstance(values, list | str):
+                return list(_counted(node.elt, values))
             case ast.Name():
                 return values
         return None
@@ -219,6 +233,26 @@ class FoldedTexts:
                 place = int(field) if field.isdigit() else number
                 parts.append(named.get(field) or (given[place] if place < len(given) else UNKNOWN))
         return "".join(parts)
+
+
+def _counted(node: ast.expr, values: str | list[Folded]) -> Iterator[int]:
+    """A number of each value, by arithmetic with constants: `each ^ 7`. Raises ValueError for others."""
+    for value in values:
+        number = ord(value) if isinstance(value, str) else value
+        yield _arithmetic(node, number if isinstance(number, int) else ord(str(number)))
+
+
+def _arithmetic(node: ast.expr, value: int) -> int:
+    match node:
+        case ast.Name():
+            return value
+        case ast.Constant(value=int() as number) if abs(number) < 0x110000:
+            return number
+        case ast.Call(func=ast.Name(id="ord"), args=[ast.Name()]):
+            return value
+        case ast.BinOp() if type(node.op) in _OPERATORS:
+            return _OPERATORS[type(node.op)](_arithmetic(node.left, value), _arithmetic(node.right, value))
+    raise ValueError(node)
 
 
 def _decoded(name: str, values: Sequence[Folded | None]) -> Folded | None:

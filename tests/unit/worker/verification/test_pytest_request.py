@@ -129,8 +129,8 @@ def test_hostile_code_does_not_hold_the_interpreter(part: str) -> None:
     ],
 )
 def test_suspicious_code_is_reported(code: str, what: str) -> None:
-    (said,) = suspicions_in(pack({"code.py": code.encode()}), "/app")
-    assert what in said
+    said = suspicions_in(pack({"code.py": code.encode()}), "/app")
+    assert any(what in each for each in said)
 
 
 @pytest.mark.parametrize(
