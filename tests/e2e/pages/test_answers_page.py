@@ -4,6 +4,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.e2e.pages.conftest import Site
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.browser import Look, Looks, tab
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -49,7 +50,7 @@ async def test_keys_choose_answers_and_the_address_follows(site: Site) -> None:
         assert opened.errors == []
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@first_cases(1, "width", [390, 1440])
 async def test_the_chosen_answer_is_closed_and_its_row_has_the_focus_again(site: Site, width: int) -> None:
     async with tab(site.browser, site.url, Look(width)) as opened:
         page = opened.page

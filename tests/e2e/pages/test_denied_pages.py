@@ -95,7 +95,7 @@ async def test_a_user_is_offered_no_change_of_others_and_one_all_the_same_is_ref
 
 @pytest.mark.parametrize("look", EACH_LOOK)
 @first_cases(
-    3,
+    1,
     ("path", "leads_to"),
     [
         (f"/runs/{NO_ID}", "/runs"),

@@ -169,6 +169,7 @@ async def test_a_restored_stack_has_it_all_and_goes_on(kept: Kept) -> None:
         assert again.rows > kept.backup.rows
 
 
+@pytest.mark.thorough
 async def test_half_a_backup_changes_nothing(kept: Kept, tmp_path: Path) -> None:
     def cut_off(folder: Path) -> None:
         (folder / "backup.json").unlink()

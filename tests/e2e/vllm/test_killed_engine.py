@@ -10,7 +10,7 @@ from tests.fakes.eventually import eventually
 from tests.harness.stack_harness import StackHarness
 from tests.harness.starter_model import MODEL, SAMPLES, SUITE
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.thorough]
 
 ROLLOUTS = 3
 FAR_ABOVE_CHANCE = 0.75
@@ -24,7 +24,6 @@ async def kill_engine(stack: StackHarness) -> None:
     await eventually(lambda: not any(engine.is_running() for engine in engines), "the engine is gone")
 
 
-@pytest.mark.thorough
 async def test_run_outlives_the_kill_of_the_engine(stack: StackHarness) -> None:
     worker = stack.stack.child("worker").pid
     order = run_pb2.RunOrder(project_id=1, suite=SUITE.name, model=MODEL, rollouts=ROLLOUTS)

@@ -13,7 +13,7 @@ from tests.fakes.eventually import eventually
 from tests.harness.stack_harness import StackHarness
 from tests.harness.starter_model import MODEL, OTHER, SAMPLES, SUITE
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.thorough]
 
 # Longer than the least residency of a model, on a fast machine too.
 ROLLOUTS = 20
@@ -41,7 +41,6 @@ class Watched:
         return shown.state == run_pb2.RUN_STATE_COMPLETED
 
 
-@pytest.mark.thorough
 async def test_runs_of_two_models_alternate_and_record_everything_once(stack: StackHarness) -> None:
     watched = Watched(stack)
     long_order = run_pb2.RunOrder(project_id=1, suite=SUITE.name, model=MODEL, rollouts=ROLLOUTS)

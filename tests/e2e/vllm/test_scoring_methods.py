@@ -9,7 +9,7 @@ from tests.e2e.harness.run_ends import all_outcomes, completed
 from tests.harness.stack_harness import StackHarness
 from tests.harness.starter_model import MODEL, SAMPLES, SUITE
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.thorough]
 
 LOGLIKELIHOOD = run_pb2.SCORING_METHOD_LOGLIKELIHOOD
 GENERATE = run_pb2.SCORING_METHOD_GENERATE

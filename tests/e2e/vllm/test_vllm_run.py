@@ -11,7 +11,7 @@ from tests.fakes.eventually import eventually
 from tests.harness.stack_harness import StackHarness
 from tests.harness.starter_model import MODEL, OTHER, SAMPLES, SUITE
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.thorough]
 
 # Chance: a half, a quarter, nearly nothing.
 AT_LEAST = {"sentiment": 0.8, "odd_one": 0.6, "addition": 0.6}

@@ -115,7 +115,7 @@ async def test_a_worker_that_is_terminated_forwards_its_shards_and_exits_cleanly
 
 
 @first_cases(
-    3,
+    2,
     "fault",
     [
         {"kind": "status", "status": 429, "retry_after": "1", "count": 6},

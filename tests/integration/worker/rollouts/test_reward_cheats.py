@@ -10,7 +10,7 @@ import pytest
 from proctor.values.rollout import AgentKind, RanTests, RolloutAgent, RolloutSpec
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.verification.verifier_result import VerifierResult
-from tests.fakes.thorough_cases import first_cases
+from tests.fakes.thorough_cases import each_value_once
 from tests.harness.rollout_tasks import (
     SOLVE,
     TESTS,
@@ -113,8 +113,7 @@ async def test_the_work_itself_is_not_suspicious(rollouts: ExecuteRollout, tmp_p
     assert (right.score, right.suspicions) == (1.0, ())
 
 
-@first_cases(3, "way", WAYS)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("way", "form"), each_value_once(WAYS, tuple(FORMS), step=4))
 async def test_a_cheat_fails_or_is_suspicious(
     rollouts: ExecuteRollout, tmp_path: Path, form: str, way: str
 ) -> None:

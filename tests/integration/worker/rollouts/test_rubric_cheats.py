@@ -162,7 +162,7 @@ async def test_a_file_that_would_be_found_is_not_executed(
     assert (right.result.score, "2 passed, 0 failed" in right.result.log) == (1.0, True), right.result.log
 
 
-@pytest.mark.parametrize("way", PROGRAMS)
+@first_cases(1, "way", PROGRAMS)
 async def test_a_program_changes_no_test(rollouts: ExecuteRollout, tmp_path: Path, way: str) -> None:
     wrong = await judged(rollouts, folder_with(tmp_path / "wrong", {}, PROGRAMS[way]))
     assert "1 passed, 1 failed" in wrong.result.log

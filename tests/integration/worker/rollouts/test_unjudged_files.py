@@ -66,7 +66,7 @@ async def judged(
     return (await rollouts.execute(RolloutExecution(spec, "session"))).result
 
 
-@pytest.mark.parametrize(("way", "form"), each_value_once(DODGES, tuple(FORMS), step=2))
+@pytest.mark.parametrize(("way", "form"), each_value_once(DODGES, tuple(FORMS), step=3))
 async def test_files_that_cannot_be_judged_score_0(
     rollouts: ExecuteRollout, tmp_path: Path, form: str, way: str
 ) -> None:
@@ -171,6 +171,7 @@ async def test_a_missing_plugin_gives_no_score(rollouts: ExecuteRollout, tmp_pat
         await judged(rollouts, read_task(folder))
 
 
+@pytest.mark.thorough
 async def test_a_line_that_the_agent_prints_is_no_reason(rollouts: ExecuteRollout, tmp_path: Path) -> None:
     folder = harbor_folder(tmp_path / "a")
     write(folder, {"solution/solve.sh": "echo 'print(\"uvx: command not found\"); exit(1)' > doubling.py\n"})

@@ -88,7 +88,7 @@ def test_where_bootstrap_samples_do_not_vary_the_error_is_undefined(metric: str,
     assert (figure.stderr, figure.std, figure.ci_low, figure.interval_method) == (None, None, None, "")
 
 
-@pytest.mark.parametrize("count", [20, 50, 100, 200, 500])
+@first_cases(2, "count", [20, 200, 50, 100, 500])
 def test_the_interval_of_a_share_covers_it(count: int) -> None:
     """Exactly, not by simulation. Counts are whole, so coverage jumps with the share: all shares together."""
     shares = np.linspace(0.05, 0.95, 181)
@@ -99,7 +99,7 @@ def test_the_interval_of_a_share_covers_it(count: int) -> None:
     assert covered.min() >= 0.91
 
 
-@pytest.mark.parametrize("count", [5, 20, 100])
+@first_cases(1, "count", [5, 20, 100])
 def test_the_interval_of_a_mean_covers_it(count: int) -> None:
     generator = np.random.default_rng(4)
     drawn = coverage("s", 0.3, lambda: ScoreColumns(generator.normal(0.3, 1.0, count)), 2000)
@@ -107,7 +107,7 @@ def test_the_interval_of_a_mean_covers_it(count: int) -> None:
 
 
 @first_cases(1, "clusters", [40, 150])
-@first_cases(2, "likeness", [0.05, 0.3, 0.7])
+@first_cases(1, "likeness", [0.3, 0.05, 0.7])
 @first_cases(1, "share", [0.5, 0.8])
 def test_the_interval_of_a_clustered_share_covers_it(clusters: int, likeness: float, share: float) -> None:
     generator = np.random.default_rng(5)
@@ -134,7 +134,7 @@ def test_the_interval_of_a_clustered_mean_covers_it() -> None:
     assert 0.93 <= coverage("s", 0.0, passages, 2000) <= 0.97
 
 
-@pytest.mark.parametrize(("easy", "hard"), [(4.0, 1.0), (0.3, 0.3)])
+@first_cases(1, ("easy", "hard"), [(4.0, 1.0), (0.3, 0.3)])
 @first_cases(1, "count", [20, 200])
 def test_the_interval_of_a_share_over_rollouts_covers_it(count: int, easy: float, hard: float) -> None:
     generator = np.random.default_rng(7)
