@@ -164,6 +164,7 @@ def suite_rows() -> Rows:
         "target_delimiter": in_words[DEFAULT_DELIMITER],
         "fewshot_delimiter": in_words[DEFAULT_FEWSHOT_DELIMITER],
         "num_fewshot": f"{fewshot.num_fewshot}",
+        "repeats": "1",
         **dict.fromkeys(("fewshot_config", "generation_kwargs"), "below"),
         "until": "`fewshot_delimiter`",
         "max_gen_toks": f"{generation.max_tokens}",

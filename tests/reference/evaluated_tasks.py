@@ -53,7 +53,8 @@ def suites() -> SuiteRegistry:
 class Examination:
     """`rows_of`: where the rows of a task come from. `num_fewshot` None: as each task says.
 
-    `runner` executes the code of tasks; None: there is none.
+    `runner` executes the code of tasks; None: there is none. `answer_again`: what the model says in later
+    rollouts, which are counted from 1.
     """
 
     suite: SuiteDefinition
@@ -62,6 +63,19 @@ class Examination:
     answer_of: Callable[[RenderedSample], Answer]
     num_fewshot: int | None = None
     runner: CodeRunner | None = None
+    answer_again: Callable[[RenderedSample, int], Answer] | None = None
+
+    @property
+    def rollouts(self) -> int:
+        """As the order has them that names none: of tasks that agree."""
+        [repeats] = {task.repeats for task in self.tasks}
+        return repeats
+
+    def answer(self, sample: RenderedSample, rollout: int) -> Answer:
+        if rollout == 0:
+            return self.answer_of(sample)
+        assert self.answer_again, "this model is asked once only"
+        return self.answer_again(sample, rollout)
 
 
 @dataclass(frozen=True)
@@ -86,7 +100,10 @@ async def _examine(order: Examination) -> Examined:
     await record.record([_answers(order, plan, samples)])
     summary = await show_summary_of(stores, code_runner=order.runner).show(plan.run_id)
     recorded = rows.of_run(plan.run_id)
-    outcomes = {task.task: recorded[task.first_sample : task.end_sample] for task in plan.tasks}
+    count = order.rollouts
+    outcomes = {
+        task.task: recorded[task.first_sample * count : task.end_sample * count] for task in plan.tasks
+    }
     return Examined(samples, outcomes, summary)
 
 
@@ -109,7 +126,7 @@ async def _opened(
     plan = plan_from_proto(
         run_record_pb2.OpenRunRequest(
             run_id=run.run_id,
-            rollouts=1,
+            rollouts=order.rollouts,
             tasks=[task_to_proto(task, run) for task in planned],
             scoring_method=run_pb2.SCORING_METHOD_LOGLIKELIHOOD,
             groups=[GROUP.to_proto(group) for group in order.suite.groups],
@@ -154,8 +171,15 @@ def _answers(
     order: Examination, plan: RunPlan, samples: Mapping[str, Sequence[RenderedSample]]
 ) -> OutcomeBatch:
     outcomes = [
-        Outcome(task.first_sample + index, 0, 0, 1, replace(order.answer_of(sample), finish_reason="stop"))
+        Outcome(
+            task.first_sample + index,
+            rollout,
+            0,
+            1,
+            replace(order.answer(sample, rollout), finish_reason="stop"),
+        )
         for task in plan.tasks
         for index, sample in enumerate(samples[task.task])
+        for rollout in range(order.rollouts)
     ]
     return OutcomeBatch(plan.run_id, 1, outcomes, {})

@@ -24,3 +24,13 @@ ANSWERS = (
     "date fig lime pear",
     "",
 )
+# What it says where it is asked again.
+REPEATED = (
+    "It is 5. The answer is 5,000.",
+    "The answer is 2000.",
+    "Say 2000. The answer is 2,000!",
+    "No idea",
+    "The answer is 5000",
+    "The answer is 3000.",
+    "",
+)

@@ -355,6 +355,8 @@ MAKERS: dict[str, MakeRow] = {
     "truthfulqa/truthful_qa": _truthful,
     "cais/mmlu": _mmlu,
     "openai/gsm8k": _gsm8k,
+    "madrylab/gsm8k-platinum": _gsm8k,
+    "giovanivaldrighi/mmlu": _mmlu,
     "baber/piqa": _piqa,
     "allenai/openbookqa": _openbook,
     "EleutherAI/drop": _drop,

@@ -11,7 +11,7 @@ from services.scheduler.suites.format.yaml_suite_reader import NameRule, read_su
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference
 from services.scheduler.suites.suite import SuiteDefinition
-from tests.reference.field_answers import ANSWERS
+from tests.reference.field_answers import ANSWERS, REPEATED
 from tests.reference.field_rows import made_rows
 from tests.reference.golden_reference import hash_answer, hash_text
 from tests.reference.lm_eval_venv import lm_eval_tasks
@@ -62,6 +62,9 @@ FIELD: Mapping[str, int | None] = {
     "babilong_qa1": 2,
     "graphwalks_128k": None,
     "cieacova_choice": None,
+    "mmlu_early_training": None,
+    "gsm8k_cot_self_consistency": None,
+    "gsm8k_platinum_cot_self_consistency": None,
 }
 # What code of a task loads: data sets with a configuration and their splits.
 LOADED: Mapping[str, Sequence[tuple[str, str, Sequence[str]]]] = {
@@ -115,3 +118,8 @@ def field_answer(sample: RenderedSample) -> Answer:
     if sample.choices:
         return hash_answer(sample)
     return Answer(ANSWERS[hash_text(sample.prompt.as_text) % len(ANSWERS)])
+
+
+def field_answer_again(sample: RenderedSample, rollout: int) -> Answer:
+    """Some are said more often than others: by the squares of the numbers of rollouts."""
+    return Answer(REPEATED[(hash_text(sample.prompt.as_text) + rollout**2) % len(REPEATED)])

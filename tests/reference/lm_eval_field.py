@@ -1,15 +1,16 @@
 """A script for lm-evaluation-harness's own environment: evaluates its tasks as they are, over rows of files.
 
 Reads {"rows": {data set: {config: {split: file}}}, "tasks": {name: number of examples or null},
-"answers": [text]} from standard input. Writes by name what `lm_eval_scores.py` writes by task, or
-{"error": sentence}. The model weighs continuations by the hash of the golden files, and says the answer that
-the hash of the prompt chooses.
+"answers": [text], "repeated": [text]} from standard input. Writes by name what `lm_eval_scores.py` writes by
+task, or {"error": sentence}. The model weighs continuations by the hash of the golden files, and says the
+answer that the hash of the prompt chooses.
 """
 
 import hashlib
 import json
 import random
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,21 @@ from lm_eval_scores import (  # type: ignore[import-not-found]  # it lies beside
 
 
 class AnsweringModel(GivenModel):  # type: ignore[misc]  # as above
-    """Says an answer by the hash of the prompt."""
+    """Says an answer by the hash of the prompt, and others where the request is repeated."""
 
-    def __init__(self, said: Sequence[str]) -> None:
+    def __init__(self, said: Sequence[str], repeated: Sequence[str]) -> None:
         super().__init__({})
-        self.said = said
+        self.said, self.repeated = said, repeated
 
     def generate_until(self, requests: Sequence[Request]) -> list[str]:
-        return [self.said[_hash(one.args[0]) % len(self.said)] for one in requests]
+        asked: Counter[int] = Counter()
+        said = []
+        for one in requests:
+            number, rollout = _hash(one.args[0]), asked[id(one)]
+            again = self.repeated[(number + rollout**2) % len(self.repeated)]
+            said.append(again if rollout else self.said[number % len(self.said)])
+            asked[id(one)] += 1
+        return said
 
 
 def _hash(text: str) -> int:
@@ -106,7 +114,7 @@ def main() -> None:
     job = json.load(sys.stdin)
     read_from(job["rows"])
     seed_each_split()
-    model, manager = AnsweringModel(job["answers"]), TaskManager()
+    model, manager = AnsweringModel(job["answers"], job["repeated"]), TaskManager()
     found: dict[str, object] = {}
     for task, shots in job["tasks"].items():
         try:

@@ -50,6 +50,22 @@ _OF_CHOICES = (
         "mc2", _LOGPROBS, "The share of probability on the right choices.", source="Lin, Hilton & Evans 2022"
     ),
     Metric(
+        "brier_score",
+        _LOGPROBS,
+        "Squared distance, 0 to 2, of the choices' probabilities from 1 for the right one. Less is better.",
+        unit=Unit.NUMBER,
+        aggregation="brier_score",
+        higher_is_better=False,
+        source="Brier 1950",
+    ),
+    Metric(
+        "likelihood",
+        _LOGPROBS,
+        "The log-probability of the right choice. Code that makes the figure gets those of all choices.",
+        unit=Unit.NUMBER,
+        source=_HARNESS,
+    ),
+    Metric(
         "f1",
         _CHOICE,
         "F1 of labels.",

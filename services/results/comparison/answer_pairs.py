@@ -76,11 +76,11 @@ def score_pairs_of(groups: Sequence[PairGroup], scored: ScoredMetric) -> ScorePa
     units, pipeline = _units_of(groups), scored.pipeline
     return ScorePairs(
         np.array(
-            [sample_score(group.first.scores, is_majority=pipeline.is_majority) for group in units.groups],
+            [sample_score(group.first.scores, pipeline.vote) for group in units.groups],
             dtype=np.float64,
         ),
         np.array(
-            [sample_score(group.second.scores, is_majority=pipeline.is_majority) for group in units.groups],
+            [sample_score(group.second.scores, pipeline.vote) for group in units.groups],
             dtype=np.float64,
         ),
         units.counts,

@@ -107,10 +107,7 @@ class ListFlips:
         groups = (await self.pairs.pairs(*plans, {task: [metric.key]})).get((task, metric.key), ())
         paired = [group for group in groups if group.has_figures]
         scores = [
-            [
-                sample_score(run.scores, is_majority=metric.pipeline.is_majority)
-                for run in (one.first, one.second)
-            ]
+            [sample_score(run.scores, metric.pipeline.vote) for run in (one.first, one.second)]
             for one in paired
         ]
         return sum(one.count for one, (first, second) in zip(paired, scores, strict=True) if first != second)
@@ -127,6 +124,5 @@ def _metric(plans: Sequence[RunPlan], query: FlipsQuery) -> ScoredMetric:
 
 
 def _scores(flip: FoundFlip, metric: ScoredMetric) -> tuple[float, float]:
-    return sample_score(flip.first.scores, is_majority=metric.pipeline.is_majority), sample_score(
-        flip.second.scores, is_majority=metric.pipeline.is_majority
-    )
+    vote = metric.pipeline.vote
+    return sample_score(flip.first.scores, vote), sample_score(flip.second.scores, vote)

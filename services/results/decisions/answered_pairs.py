@@ -57,10 +57,8 @@ class AnsweredPairs:
         if min(len(first), len(second)) < rollouts:
             self.failed += 1
             return
-        is_majority = metric.pipeline.is_majority
-        difference = sample_score(first, is_majority=is_majority) - sample_score(
-            second, is_majority=is_majority
-        )
+        vote = metric.pipeline.vote
+        difference = sample_score(first, vote) - sample_score(second, vote)
         self.differences[round(difference / range_of(metric), _DIGITS)] += 1
 
     def decided(self, alpha: float, margin_points: float | None) -> Decision | None:

@@ -9,10 +9,14 @@ from itertools import dropwhile, takewhile
 
 from services.results.scoring.filters.choice_filter import ChoiceFilter
 from services.results.scoring.filters.entity_filters import NO_TAGS, part_of_speech_tags, written_entities
+from services.results.scoring.score import Vote
 from services.results.scoring.timed_regex import TimedRegex
 
-# The last step of a pipeline. It needs all rollouts of a sample, so it is applied with the figures.
+# The last step of a pipeline. It needs all rollouts of a sample, so it is applied with the figures, and so is
+# the number of rollouts that vote.
 MAJORITY_VOTE = "majority_vote"
+TAKE_FIRST_K = "take_first_k"
+MAP = "map"
 FALLBACK = "[invalid]"
 _TAKE_FIRST = "take_first"
 _TAGS = "regex_pos"
@@ -20,7 +24,7 @@ _TAGS = "regex_pos"
 
 @dataclass(frozen=True, slots=True)
 class FilterStep:
-    """One of FILTERS, with the options of `regex` and `multi_choice_regex`.
+    """One of FILTERS, with the options of `regex` and `multi_choice_regex`, and of `map`.
 
     What is not found is unread: only Python code of a task gets lm-evaluation-harness's `fallback`. `code`
     names the code of the task that is the step, `path:name`, with its `code_options`.
@@ -31,17 +35,23 @@ class FilterStep:
     group_select: int = 0
     fallback: str = FALLBACK
     choices: ChoiceFilter | None = None
+    mapping: Mapping[str, object] = field(default_factory=dict, hash=False)
+    default: object = None
     code: str = ""
     code_options: Mapping[str, object] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
 class FilterPipeline:
-    """`is_majority`: of the rollouts of a sample the most frequent prediction counts."""
+    """`vote`: of the rollouts of a sample the most frequent prediction counts."""
 
     name: str = "none"
     steps: tuple[FilterStep, ...] = ()
-    is_majority: bool = False
+    vote: Vote | None = None
+
+    @property
+    def is_majority(self) -> bool:
+        return self.vote is not None
 
     @property
     def coded_steps(self) -> tuple[FilterStep, ...]:
@@ -98,6 +108,11 @@ def text_for_code(pipeline: FilterPipeline, text: str, choices: Sequence[str] = 
     for step in pipeline.steps:
         if step.function == _TAGS:
             return [part_of_speech_tags(text) or NO_TAGS]
+        if step.function == MAP:
+            mapped = step.mapping.get(text, step.default)
+            if not isinstance(mapped, str):
+                # A number stays one, and what is not mapped is null.
+                return mapped if pipeline.takes_one else [mapped]
         read = FILTERS[step.function](step, text, choices)
         text = step.fallback if read is None else read
     return text if pipeline.takes_one else [text]
@@ -140,6 +155,12 @@ def _take_first(_: FilterStep, text: str, __: Sequence[str]) -> str:
     return text
 
 
+def _map(step: FilterStep, text: str, __: Sequence[str]) -> str | None:
+    """The value of the text; of another one the default. Without one it is unread."""
+    mapped = step.mapping.get(text, step.default)
+    return None if mapped is None else str(mapped)
+
+
 def _format_span(_: FilterStep, text: str, __: Sequence[str]) -> str:
     return written_entities(text)
 
@@ -156,6 +177,7 @@ FILTERS: Mapping[str, Callable[[FilterStep, str, Sequence[str]], str | None]] = 
     "lowercase": _lowercase,
     "uppercase": _uppercase,
     _TAKE_FIRST: _take_first,
+    MAP: _map,
     "format_span": _format_span,
     _TAGS: _regex_pos,
 }

@@ -36,23 +36,51 @@ class ChosenChoice:
 
     def right_mass(self) -> float:
         """Share of probability on the right choices: mc2 of TruthfulQA (Lin, Hilton and Evans 2022)."""
-        # Subtracted before `exp`, which would give 0 for all long choices.
-        largest = max(one.logprob for one in self.scores)
-        if largest == -math.inf:
-            raise ScoringImpossible("no choice is possible")
-        masses = [math.exp(one.logprob - largest) for one in self.scores]
-        return sum(mass for label, mass in enumerate(masses) if self._is_right(label)) / sum(masses)
+        return sum(mass for label, mass in enumerate(self._masses) if self._is_right(label))
+
+    def brier_score(self) -> float:
+        """Squared distance of the probabilities from 1 for the right choice and 0 for others (Brier 1950)."""
+        right = self._right("brier_score needs")
+        return sum((mass - (label == right)) ** 2 for label, mass in enumerate(self._masses))
+
+    def right_logprob(self) -> float:
+        logprob = self.scores[self._right("likelihood needs")].logprob
+        if logprob == -math.inf:
+            raise ScoringImpossible("the right choice is impossible, and its log-probability no number")
+        return logprob
+
+    def masses_with_right(self) -> tuple[int, Sequence[float]]:
+        """What code that makes the figure of `brier_score` gets, as in lm-evaluation-harness."""
+        return self._right("brier_score needs"), self._masses
+
+    def logprobs_with_right(self) -> tuple[int, Sequence[float]]:
+        """What code that makes the figure of `likelihood` gets, as in lm-evaluation-harness."""
+        return self._right("likelihood needs"), [one.logprob for one in self.scores]
 
     def label_pair(self) -> LabelPair:
-        if self.target.choice is None:
-            raise ScoringImpossible("f1 and mcc need one right choice, and the sample has several")
-        return (self.target.choice, self.label)
+        return (self._right("f1 and mcc need"), self.label)
 
     def squad_exact_match(self) -> float:
         return self._best_against_texts(squad_exact_match)
 
     def squad_f1(self) -> float:
         return self._best_against_texts(squad_f1)
+
+    @property
+    def _masses(self) -> Sequence[float]:
+        """The share of probability of each choice."""
+        # Subtracted before `exp`, which would give 0 for all long choices.
+        largest = max(one.logprob for one in self.scores)
+        if largest == -math.inf:
+            raise ScoringImpossible("no choice is possible")
+        masses = [math.exp(one.logprob - largest) for one in self.scores]
+        total = sum(masses)
+        return [mass / total for mass in masses]
+
+    def _right(self, metrics: str) -> int:
+        if self.target.choice is None:
+            raise ScoringImpossible(f"{metrics} one right choice, and the sample has several")
+        return self.target.choice
 
     @property
     def _own_texts(self) -> Sequence[str]:
@@ -98,6 +126,13 @@ LOGLIKELIHOOD_METRICS: Mapping[str, ChoiceMetric] = {
     "acc_bytes": ChosenChoice.accuracy_per_byte,
     "exact_match": ChosenChoice.greedy_match,
     "mc2": ChosenChoice.right_mass,
+    "brier_score": ChosenChoice.brier_score,
+    "likelihood": ChosenChoice.right_logprob,
+}
+# What code gets that makes the figure of all answers, where it is no number or pair of labels.
+VALUES_FOR_CODE: Mapping[str, Callable[[ChosenChoice], tuple[int, Sequence[float]]]] = {
+    "brier_score": ChosenChoice.masses_with_right,
+    "likelihood": ChosenChoice.logprobs_with_right,
 }
 
 

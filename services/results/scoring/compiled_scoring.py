@@ -15,11 +15,14 @@ from services.results.scoring.answer_filters import (
     FALLBACK,
     FILTERS,
     MAJORITY_VOTE,
+    MAP,
+    TAKE_FIRST_K,
     FilterPipeline,
     FilterStep,
 )
 from services.results.scoring.answer_rules import AnswerRule, MetricOptions, read_rule
 from services.results.scoring.filters.choice_filter import ChoiceFilter
+from services.results.scoring.score import Vote
 from services.results.scoring.stated_verdict import StatedVerdict
 from services.results.scoring.text_match import TextMatch
 from services.results.scoring.timed_regex import SlowTime, TimedRegex
@@ -31,11 +34,14 @@ _IGNORED_OPTIONS = frozenset({"ignore_case", "ignore_punctuation", "regexes_to_i
 FILTER_OPTIONS: Mapping[str, frozenset[str]] = {
     "regex": _REGEX_OPTIONS,
     "multi_choice_regex": _REGEX_OPTIONS | _IGNORED_OPTIONS,
+    MAP: frozenset({"mapping_dict", "default_value"}),
 }
 # The aggregation of a metric in a log whose figure is the mean of its scores, whatever ours is.
 MEAN = "mean"
 # Three time-outs of code: batches of a run whose code never ends would keep those of others waiting.
 MAX_LOST_SECONDS = 900.0
+# More rollouts than any run has.
+_ALL = 2**31
 # The model generates its choice.
 GENERATING_METHODS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
 
@@ -255,10 +261,23 @@ def _pipeline(name: str, filters: Sequence[MetricOptions], slow_time: SlowTime |
     functions = [options["function"] for options in filters]
     if MAJORITY_VOTE in functions[:-1]:
         raise InvalidScoring(f"filter {name!r}: majority_vote is the last step")
-    steps = filters[:-1] if MAJORITY_VOTE in functions else filters
-    return FilterPipeline(
-        name, tuple(_step(options, slow_time) for options in steps), len(steps) < len(filters)
-    )
+    steps = [
+        _step(options, slow_time)
+        for options in filters
+        if options["function"] not in (MAJORITY_VOTE, TAKE_FIRST_K)
+    ]
+    return FilterPipeline(name, tuple(steps), _vote(filters) if MAJORITY_VOTE in functions else None)
+
+
+def _vote(filters: Sequence[MetricOptions]) -> Vote:
+    voters = _ALL
+    for options in filters:
+        if options["function"] == TAKE_FIRST_K:
+            k = options["k"]
+            if not isinstance(k, int) or k < 1:
+                raise InvalidScoring(f"filter {TAKE_FIRST_K!r}: k is a whole number from 1")
+            voters = min(voters, k)
+    return Vote(voters, counts_unread=bool(filters[-1].get("unparsed_votes", False)))
 
 
 def _step(options: MetricOptions, slow_time: SlowTime | None) -> FilterStep:
@@ -275,6 +294,11 @@ def _step(options: MetricOptions, slow_time: SlowTime | None) -> FilterStep:
         raise InvalidScoring(f"filter {function!r} has no option {min(unknown)!r}")
     if function not in FILTER_OPTIONS:
         return FilterStep(function)
+    if function == MAP:
+        mapping = options.get("mapping_dict", {})
+        if not isinstance(mapping, dict):
+            raise InvalidScoring("mapping_dict must be a mapping")
+        return FilterStep(function, mapping=mapping, default=options.get("default_value"))
     group_select = options.get("group_select", 0)
     if not isinstance(group_select, int):
         raise InvalidScoring("group_select must be a whole number")

@@ -80,18 +80,26 @@ class MetricResult:
     counts: Sequence[float] = ()
 
 
-def sample_score(scores: Sequence[ScoreValue], *, is_majority: bool = False) -> float:
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """The first `voters` rollouts of a sample vote; `counts_unread`: those that could not be read do too."""
+
+    voters: int
+    counts_unread: bool = False
+
+
+def sample_score(scores: Sequence[ScoreValue], vote: Vote | None = None) -> float:
     """Mean over the rollouts; where they vote, the score of the most frequent prediction.
 
-    Of several the first counts. What could not be read does not vote.
+    Of several the first counts.
     """
-    if not is_majority:
+    if vote is None:
         return sum(number_of_score(score) for score in scores) / len(scores)
-    votes = [score for score in scores if isinstance(score, Sequence)]
+    votes = [score for score in scores[: vote.voters] if isinstance(score, Sequence)]
     # Where no rollout could be read, the unread ones give the score: 0.
-    read = [vote for vote in votes if vote[1] != UNREAD] or votes
-    counts = Counter(vote[1] for vote in read)
-    return float(max(read, key=lambda vote: counts[vote[1]])[0])
+    read = votes if vote.counts_unread else [each for each in votes if each[1] != UNREAD] or votes
+    counts = Counter(each[1] for each in read)
+    return float(max(read, key=lambda each: counts[each[1]])[0])
 
 
 def number_of_score(score: ScoreValue) -> float:

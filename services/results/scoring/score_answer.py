@@ -18,6 +18,7 @@ from services.results.scoring.answer_filters import (
 from services.results.scoring.choice_metrics import (
     GENERATED_METRICS,
     LOGLIKELIHOOD_METRICS,
+    VALUES_FOR_CODE,
     ChosenChoice,
     first_largest,
     has_logprobs_only,
@@ -209,13 +210,17 @@ def _score_by_loglikelihood(
     chosen = first_largest([choice.logprob for choice in answer.choices])
     choice = ChosenChoice(target, texts, chosen, answer.choices)
     scores: dict[str, ScoreValue] = {}
+    values: dict[str, object] = {}
     for metric in scoring.metrics:
         if metric.coded:
             continue
         if metric.name not in LOGLIKELIHOOD_METRICS:
             raise ScoringImpossible(f"no metric {metric.name!r} for multiple choice")
-        scores[metric.name] = LOGLIKELIHOOD_METRICS[metric.name](choice)
-    return Score(prediction=texts[chosen], scores=scores)
+        if metric.aggregation and metric.name in VALUES_FOR_CODE:
+            values[metric.name] = VALUES_FOR_CODE[metric.name](choice)
+        else:
+            scores[metric.name] = LOGLIKELIHOOD_METRICS[metric.name](choice)
+    return Score(prediction=texts[chosen], scores=scores, values=values)
 
 
 def _score_given_text(scoring: CompiledScoring, target: ScoringTarget, answer: Answer) -> Score:

@@ -105,9 +105,11 @@ class _PairColumn:
     def figure(self, clusters: Clusters | None, *, has_rollouts: bool) -> Figure:
         samples, (first, second) = _viewed(self.samples, np.uint32), self._values()
         rollouts = _viewed(self.rollouts, np.uint32) if has_rollouts else None
-        if self.scored.pipeline.is_majority:
+        if vote := self.scored.pipeline.vote:
             if rollouts is not None:
-                rows = rows_of_majority(samples, rollouts, self._votes(second.astype(np.float64)))
+                votes = self._votes(second.astype(np.float64), counts_unread=vote.counts_unread)
+                voting = np.flatnonzero(rollouts < vote.voters)
+                rows = voting[rows_of_majority(samples[voting], rollouts[voting], votes[voting])]
                 samples, first, second = samples[rows], first[rows], second[rows]
             rollouts = None
         of_clusters = clusters(samples) if clusters else None
@@ -128,10 +130,10 @@ class _PairColumn:
         first, second = self.positions
         return first, second
 
-    def _votes(self, second: Array) -> Array:
-        """Predictions for a majority: one that could not be read is NaN and does not vote."""
-        kind = self.scored.metric.entry.kind
-        return second if kind.is_correlation else np.where(second == UNREAD, np.nan, second)
+    def _votes(self, second: Array, *, counts_unread: bool) -> Array:
+        """Predictions for a majority: one that is NaN does not vote."""
+        is_kept = counts_unread or self.scored.metric.entry.kind.is_correlation
+        return second if is_kept else np.where(second == UNREAD, np.nan, second)
 
 
 _Column = _MeanColumn | _PairColumn

@@ -60,7 +60,7 @@ class ChangeSchedule:
             cron=" ".join(times.cron.split()),
             time_zone=times.time_zone,
             # As ordered, in the project of what it is over: versions of suites are found each time.
-            order=replace(order, project_id=run.order.project_id),
+            order=replace(order, project_id=run.order.project_id, rollouts=run.order.rollouts),
             labels=run.labels,
             created_at=now,
             next_due_at=times.next_after(now),

@@ -56,6 +56,7 @@ class TaskTemplates:
     `answer_begin` is a text that every answer begins with: it ends the prompt. `text_may_be_index`: where
     `text` gives a number, it is that of the right choice, the choices are contexts, and `target` is what
     follows each of them. `counted_text` is the text whose words and bytes count, where it is not the target.
+    `row_description` is the description where it says something of the row that is asked.
     """
 
     text: PromptTemplate
@@ -70,6 +71,7 @@ class TaskTemplates:
     answer_begin: PromptTemplate | None = None
     text_may_be_index: bool = False
     counted_text: PromptTemplate | None = None
+    row_description: PromptTemplate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class TaskDefinition:
     `example_templates`: how examples are worded, where that differs from the question.
     `scoring_code`: Python code that scores the answers, as `scoring` names it.
     `rollout_column`: where agents work on the rows, the column with the message RolloutSpec in base64.
+    `repeats`: the rollouts that a run of it has.
     """
 
     name: str
@@ -104,6 +107,7 @@ class TaskDefinition:
     code: CodeRule | None = None
     rollout_column: str = ""
     scoring_code: TaskCode | None = None
+    repeats: int = 1
 
     @property
     def of_examples(self) -> "TaskDefinition":

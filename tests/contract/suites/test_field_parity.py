@@ -14,12 +14,20 @@ import pytest
 from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine, find_bubblewrap
 from services.common.sandboxes.task_code.bubblewrap import BubblewrapCode
 from services.results.outcomes.outcome import ScoredOutcome
+from services.results.scoring.choice_metrics import VALUES_FOR_CODE
 from services.scheduler.suites.rendering.sample import RenderedSample
 from services.scheduler.suites.suite import SuiteDefinition, TaskDefinition
 from tests.reference.evaluated_tasks import Examination, Examined, examine
-from tests.reference.field_answers import ANSWERS
+from tests.reference.field_answers import ANSWERS, REPEATED
 from tests.reference.field_rows import SPLITS, made_rows
-from tests.reference.field_tasks import FIELD, LOADED, MadeRows, field_answer, field_suites
+from tests.reference.field_tasks import (
+    FIELD,
+    LOADED,
+    MadeRows,
+    field_answer,
+    field_answer_again,
+    field_suites,
+)
 from tests.reference.golden_reference import GoldenTask, continuations_of
 from tests.reference.lm_eval_venv import run_in_lm_eval, task_packages
 
@@ -64,7 +72,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Gold
         written = {split: _written(folder, hub_id, config, split) for split in splits}
         rows.setdefault(hub_id, {})[config or "*"] = written
     tasks = {suite.name: FIELD[name] for name in FIELD for suite in field_suites(name)}
-    job = json.dumps({"rows": rows, "tasks": tasks, "answers": ANSWERS})
+    job = json.dumps({"rows": rows, "tasks": tasks, "answers": ANSWERS, "repeated": REPEATED})
     environment = {"HF_DATASETS_CACHE": str(folder / "cache")}
     printed = run_in_lm_eval([SCRIPT], environment, input_text=job, limit_seconds=LIMIT_SECONDS)
     found: dict[str, dict[str, GoldenTask]] = json.loads(printed.splitlines()[-1])
@@ -84,7 +92,10 @@ def _runner() -> BubblewrapCode:
 
 
 def _examined(suite: SuiteDefinition, task: TaskDefinition, shots: int | None) -> Examined:
-    return examine(Examination(suite, [task], lambda _: MadeRows(), field_answer, shots, runner=_runner()))
+    order = Examination(
+        suite, [task], lambda _: MadeRows(), field_answer, shots, _runner(), field_answer_again
+    )
+    return examine(order)
 
 
 @pytest.mark.parametrize("name", FIELD)
@@ -97,7 +108,9 @@ def test_a_task_asks_and_scores_as_it_does_there(
         for task in suite.tasks:
             found = Evaluated(suite, task, theirs[suite.name][task.name], _examined(suite, task, FIELD[name]))
             _assert_same_questions(found)
-            _assert_same_scores(found)
+            if task.repeats == 1:
+                # Of several answers there is one score for each vote.
+                _assert_same_scores(found)
             _assert_same_figures(found)
             with capsys.disabled():
                 print(_row(found))  # noqa: T201  # the table of `make parity`
@@ -112,8 +125,8 @@ def _row(found: Evaluated) -> str:
 
 def test_most_tasks_have_code() -> None:
     tasks = {task.name: task for name in FIELD for suite in field_suites(name) for task in suite.tasks}
-    assert len(tasks) >= 257
-    assert sum(task.has_code for task in tasks.values()) >= 104
+    assert len(tasks) >= 260
+    assert sum(task.has_code for task in tasks.values()) >= 105
 
 
 def _assert_same_questions(found: Evaluated) -> None:
@@ -168,11 +181,21 @@ def _assert_same_scores(found: Evaluated) -> None:
                 # A log-probability, and what it is divided by, where that is said there.
                 assert value == pytest.approx(_pair(doc[metric]), abs=1e-9), place
                 compared += 1
+            elif metric in VALUES_FOR_CODE:
+                # The right choice, and a number for each choice.
+                assert _numbers(value) == pytest.approx(_numbers(doc[metric]), abs=1e-9), place
+                compared += 1
     assert compared >= len(found.outcomes)
 
 
 def _pair(value: object) -> list[float]:
     return [float(each) for each in value] if isinstance(value, list) else [_number(value), 1.0]
+
+
+def _numbers(value: object) -> list[float]:
+    if isinstance(value, list | tuple):
+        return [number for each in value for number in _numbers(each)]
+    return [_number(value)]
 
 
 def _number(value: object) -> float:

@@ -20,6 +20,8 @@ STEPS: list[tuple[str, dict[str, object]]] = [
     ("multi_choice_regex", {**LETTER, "regexes_to_ignore": ["[aeiou]"]}),
     ("multi_choice_regex", {"regex_pattern": "((?<=answer )[A-D])|([A-D]\\.)|( [A-D] )", "group_select": -1}),
     ("regex", {"regex_pattern": "(-?[0-9]+)|([A-Z])", "group_select": -1}),
+    ("map", {"mapping_dict": {"(A)": 1, "yes.": "ja", "42": None}, "default_value": -1}),
+    ("map", {"mapping_dict": {"(A)": "a", "(C)": 2.5, "guilty": "g"}}),
     ("format_span", {}),
     ("regex_pos", {}),
 ]

@@ -11,7 +11,7 @@ from proctor.values.metrics.metric import MetricInput, ScoreKind, Unit
 from proctor.values.metrics.names import ALIASES, full_name, headline_first, kind_of, unit_of
 from proctor.values.outcome import Answer
 from proctor.values.scoring import MetricUse, OutputType
-from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
+from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE, MAP, TAKE_FIRST_K
 from services.results.scoring.answer_rules import RULE_READERS
 from services.results.scoring.choice_metrics import GENERATED_METRICS, LOGLIKELIHOOD_METRICS
 from services.results.scoring.compiled_scoring import (
@@ -143,9 +143,14 @@ def test_the_averages_of_f1_are_those_of_the_schema() -> None:
 
 def test_the_filters_of_a_suite_file_are_those_that_results_knows() -> None:
     named = SCHEMA["$defs"]["filter_function"]["enum"]
-    assert set(named) == {*FILTERS, MAJORITY_VOTE}
+    assert set(named) == {*FILTERS, MAJORITY_VOTE, TAKE_FIRST_K}
+    own: dict[str, dict[str, object]] = {
+        MAP: {"mapping_dict": {"a": 1}, "default_value": "b"},
+        TAKE_FIRST_K: {"k": 2},
+    }
+    pattern: dict[str, object] = {"regex_pattern": "x", "group_select": -1}
     for function in named:
-        options = {"regex_pattern": "x", "group_select": -1} if function in FILTER_OPTIONS else {}
+        options = own.get(function, pattern if function in FILTER_OPTIONS else {})
         [pipeline] = read_filters(
             json.dumps([{"name": "one", "filter": [{"function": function, **options}]}])
         )

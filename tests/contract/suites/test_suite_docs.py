@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.values.outcome import Answer
-from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE
+from services.results.scoring.answer_filters import FILTERS, MAJORITY_VOTE, TAKE_FIRST_K
 from services.results.scoring.compiled_scoring import compile_scoring
 from services.results.scoring.score import ScoringTarget
 from services.results.scoring.score_answer import score_answer
@@ -62,7 +62,9 @@ def test_every_key_of_the_schema_is_described() -> None:
 
 def test_every_filter_is_described() -> None:
     described = section("Filters")
-    assert [name for name in (*FILTERS, MAJORITY_VOTE) if f"| `{name}` |" not in described] == []
+    assert [
+        name for name in (*FILTERS, MAJORITY_VOTE, TAKE_FIRST_K) if f"| `{name}` |" not in described
+    ] == []
 
 
 def test_the_bounds_of_keys_are_those_of_the_schema() -> None:

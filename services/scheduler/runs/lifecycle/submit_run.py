@@ -38,6 +38,7 @@ from services.scheduler.runs.orders.errors import (
 from services.scheduler.runs.orders.order_rules import first_problem
 from services.scheduler.runs.orders.project_of_order import in_project_of
 from services.scheduler.runs.orders.provider_rules import refuse_unfit
+from services.scheduler.runs.orders.repeated_tasks import with_repeats
 from services.scheduler.runs.orders.resolve_dataset_order import resolve_dataset_order
 from services.scheduler.runs.orders.resolve_judge_order import judging_order, resolve_judge
 from services.scheduler.runs.orders.run_order import RunOrder
@@ -123,7 +124,7 @@ class SubmitRun:
         labels = tidy(submission.labels)
         refuse(labels_problem(labels), of="labels")
         resolved = await self._resolved(self._named_in_full(submission.order))
-        order = resolved.order
+        order = with_repeats(resolved.order, resolved.tasks)
         pool = self._pool(order)
         # With the form that was asked for: one that the data set's lines decided gets another sentence.
         if wanted := order.until_decided:

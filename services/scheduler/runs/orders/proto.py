@@ -11,8 +11,8 @@ from proctor.wire.errors import UnknownNumber
 from services.common.errors import InvalidParameter
 from services.scheduler.runs.orders.run_order import RunOrder
 
-# Orders of rollouts set the two fields.
-ORDER = Codec(RunOrder, run_pb2.RunOrder, unpaired={"parallel_group", "parallel"})
+# Orders of rollouts set the first two fields; the last one is of orders that are not stored.
+ORDER = Codec(RunOrder, run_pb2.RunOrder, unpaired={"parallel_group", "parallel", "takes_repeats"})
 
 
 def _is_background(order: run_pb2.RunOrder) -> bool:
@@ -25,7 +25,8 @@ def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:
     order.priority = order.priority or number_of(default_priority(is_background=_is_background(order)))
     order.truncation = order.truncation or number_of(Truncation.NONE)
     order.reasoning = order.reasoning or number_of(Reasoning.SEPARATE)
-    if not order.HasField("rollouts"):
+    takes_repeats = not order.HasField("rollouts")
+    if takes_repeats:
         order.rollouts = 1
     # Submissions of rollouts and imports set them.
     del order.row_rollouts[:]
@@ -39,4 +40,4 @@ def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:
         sentence = f"{error}. Take one that this version of Proctor knows."
         raise InvalidParameter(field=f"order.{error.field}", sentence=sentence) from error
     tasks, line_models = dict.fromkeys(read.tasks), dict.fromkeys(read.line_models)
-    return replace(read, tasks=tuple(tasks), line_models=tuple(line_models))
+    return replace(read, tasks=tuple(tasks), line_models=tuple(line_models), takes_repeats=takes_repeats)

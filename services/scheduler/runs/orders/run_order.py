@@ -27,6 +27,7 @@ class RunOrder:
     `rollouts`. Imports set `imported_from`: the tool whose log the run was made of. `judges` judge the
     answers in runs of their own, which are ordered once this one has completed.
     `until_decided`: the run is one of two that stop once they are decided between.
+    `takes_repeats`: it is not resolved yet and names no rollouts, so they are those that its tasks need.
     """
 
     suite: str
@@ -57,6 +58,7 @@ class RunOrder:
     imported_from: str = ""
     judges: tuple[NamedJudge, ...] = ()
     until_decided: UntilDecided | None = None
+    takes_repeats: bool = False
 
     @property
     def benchmark(self) -> str:

@@ -5,7 +5,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from proctor.values.scoring import OutputType
-from services.scheduler.suites.format.lm_eval_filters import CodedFilter, take_coded_filters
+from services.scheduler.suites.format.lm_eval_filters import (
+    CodedFilter,
+    is_voted,
+    leaves_several,
+    own_pipeline,
+    take_coded_filters,
+)
 from services.scheduler.suites.format.lm_eval_metrics import (
     PROCESS_RESULTS,
     CodedMetric,
@@ -54,8 +60,6 @@ _DEFAULT_METRICS: Mapping[str, tuple[str, ...]] = {
 # Keys whose Python code is executed: it makes rows, and what is asked of them.
 CODE_KEYS = (PROCESS_DOCS, "doc_to_text", "doc_to_choice", "doc_to_target")
 _CODED_KEYS = (CUSTOM_DATASET, *CODE_KEYS, PROCESS_RESULTS)
-_PATTERN_FILTERS = ("regex", CHOICE_FILTER)
-_DEFAULT_PATTERN = r"#### (\-?[0-9\.\,]+)"
 
 
 @dataclass
@@ -105,7 +109,7 @@ def convert_lm_eval_task(fields: Fields) -> ConvertedTask:
     _set_dataset(task, given)
     _set_examples(task, given)
     _set_metrics(task)
-    _set_filters(task)
+    _set_filters(task, given.get("repeats", 1))
     _set_generation(task)
     return task
 
@@ -139,20 +143,9 @@ def _key_faults(given: Fields) -> Iterator[ValueFault]:
         elif key in _UNSUPPORTED and value not in (False, "", []):
             yield ValueFault((key,), _UNSUPPORTED[key])
     repeats = given.get("repeats", 1)
-    if repeats != 1 and not _takes_first(given.get("filter_list")):
+    if repeats != 1 and leaves_several(given.get("filter_list")):
         problem = f"answers are scored one by one, and these filters leave several of {repeats}"
         yield ValueFault(("repeats",), f"{problem}; leave it out and order the run with as many rollouts")
-
-
-def _takes_first(pipelines: object) -> bool:
-    """Whether the first of several answers is what counts, so that no other one has an effect."""
-    if pipelines is None:
-        return True
-    found = json.dumps(pipelines, default=str)
-    several = ("majority_vote", "take_first_k", "custom")
-    if not isinstance(pipelines, list) or any(f'"{name}"' in found for name in several):
-        return False
-    return all('"take_first"' in json.dumps(pipeline, default=str) for pipeline in pipelines)
 
 
 def _custom_arguments(given: Fields) -> str:
@@ -171,11 +164,6 @@ def _set_facts(task: ConvertedTask) -> None:
     choices = task.fields.get("doc_to_choice")
     if isinstance(choices, dict):
         task.fields["doc_to_choice"] = list(choices.values())
-    description = task.fields.get("description")
-    if isinstance(description, str) and any(mark in description for mark in ("{{", "{%", "{#")):
-        task.faults.append(
-            ValueFault(("description",), "a description stands as it is; it cannot be a template")
-        )
 
 
 def _set_dataset(task: ConvertedTask, given: Fields) -> None:
@@ -261,31 +249,19 @@ def _without_options(use: object) -> object:
     )
 
 
-def _set_filters(task: ConvertedTask) -> None:
+def _set_filters(task: ConvertedTask, repeats: object) -> None:
+    """Answers are asked again only where a vote counts them: else the first one is all that has an effect."""
     pipelines = task.fields.get("filter_list")
-    if isinstance(pipelines, list):
-        task.fields["filter_list"] = [_pipeline(pipeline) for pipeline in pipelines]
-        if f'"{CHOICE_FILTER}"' in json.dumps(pipelines, default=str):
-            # The column that the filter reads.
-            task.fields["doc_to_choice_text"] = "choices"
-            task.origins["doc_to_choice_text"] = "filter_list"
-
-
-def _pipeline(given: object) -> object:
-    """Adds the default pattern of `regex`, and drops a `take_first` after a majority vote."""
-    if not isinstance(given, dict) or not isinstance(given.get("filter"), list):
-        return given
-    steps = [
-        {"regex_pattern": _DEFAULT_PATTERN, **step} if _function(step) in _PATTERN_FILTERS else step
-        for step in given["filter"]
-    ]
-    if [_function(step) for step in steps[-2:]] == ["majority_vote", "take_first"]:
-        steps.pop()
-    return {**given, "filter": steps}
-
-
-def _function(step: object) -> object:
-    return step.get("function") if isinstance(step, dict) else None
+    if not isinstance(pipelines, list):
+        return
+    is_repeated = repeats != 1 and is_voted(pipelines)
+    if is_repeated:
+        task.fields["repeats"] = repeats
+    task.fields["filter_list"] = [own_pipeline(each, is_repeated=is_repeated) for each in pipelines]
+    if f'"{CHOICE_FILTER}"' in json.dumps(pipelines, default=str):
+        # The column that the filter reads.
+        task.fields["doc_to_choice_text"] = "choices"
+        task.origins["doc_to_choice_text"] = "filter_list"
 
 
 def _set_generation(task: ConvertedTask) -> None:

@@ -33,6 +33,7 @@ _ONLY_FOR = {
     "doc_to_wrong_target": OutputType.GENERATE_UNTIL,
     "doc_to_counted_text": OutputType.LOGLIKELIHOOD_ROLLING,
     "generation_kwargs": OutputType.GENERATE_UNTIL,
+    "repeats": OutputType.GENERATE_UNTIL,
 }
 
 
@@ -49,9 +50,16 @@ def compiled(source: str) -> PromptTemplate:
     return compile_template(source)
 
 
+def is_template(description: str) -> bool:
+    """A description that names a column is a text: only one with marks of Jinja is rendered."""
+    return any(mark in description for mark in ("{{", "{%", "{#"))
+
+
 def _template_faults(fields: Fields) -> Iterator[ValueFault]:
     of_examples = cast("Fields", fields.get("fewshot_config", {}))
     sources: list[tuple[KeyPath, object]] = [((key,), fields.get(key)) for key in TEMPLATE_KEYS]
+    if isinstance(description := fields.get("description"), str) and is_template(description):
+        sources.append((("description",), description))
     if isinstance(of_examples, dict):
         sources += [(("fewshot_config", key), of_examples.get(key)) for key in EXAMPLE_TEMPLATE_KEYS]
     for path, source in sources:
@@ -183,6 +191,21 @@ def _filter_faults(fields: Fields) -> Iterator[ValueFault]:
             if step["function"] == "majority_vote":
                 path = ("filter_list", index, "filter", number)
                 yield ValueFault(path, "majority_vote is the last step: it makes one answer of all")
+        yield from _taken_faults(
+            ("filter_list", index, "filter"), steps, cast("int", fields.get("repeats", 1))
+        )
+
+
+def _taken_faults(path: KeyPath, steps: Sequence[Fields], repeats: int) -> Iterator[ValueFault]:
+    for number, step in enumerate(steps):
+        if step["function"] != "take_first_k":
+            continue
+        if steps[-1]["function"] != "majority_vote":
+            problem = "take_first_k says how many answers vote: majority_vote is the last step then"
+            yield ValueFault((*path, number), problem)
+        elif cast("int", step["k"]) > repeats:
+            problem = f"takes {step['k']} answers of a row, and repeats says that there are {repeats}"
+            yield ValueFault((*path, number, "k"), problem)
 
 
 def _choice_text_faults(fields: Fields) -> Iterator[ValueFault]:
@@ -219,7 +242,7 @@ _CHECKS = (
     _Check(frozenset({"output_type", "doc_to_target", "doc_to_choice"}), _target_faults),
     _Check(frozenset({"dataset"}), _dataset_faults),
     _Check(frozenset({"dataset", "fewshot_config", "num_fewshot"}), _fewshot_faults),
-    _Check(frozenset({"filter_list"}), _filter_faults),
+    _Check(frozenset({"filter_list", "repeats"}), _filter_faults),
     _Check(frozenset({"filter_list", "output_type", "doc_to_choice_text"}), _choice_text_faults),
     _Check(frozenset({"generation_kwargs"}), _generation_faults),
     _Check(frozenset({"output_type", "metric_list", "doc_to_target"}), metric_faults),

@@ -14,7 +14,7 @@ from services.scheduler.suites.format.lm_eval_task import code_faults, convert_l
 from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fields
 from services.scheduler.suites.format.schema import schema_faults
 from services.scheduler.suites.format.suite_document import ValueFault
-from services.scheduler.suites.format.task_checks import compiled, sent_rows_faults, task_faults
+from services.scheduler.suites.format.task_checks import compiled, is_template, sent_rows_faults, task_faults
 from services.scheduler.suites.format.yaml_code import (
     ScoringCode,
     TaskCodes,
@@ -128,6 +128,7 @@ def _definition(fields: Fields, location: SuiteLocation, codes: TaskCodes) -> Ta
         metadata=cast("Mapping[str, object]", fields.get("metadata", {})),
         code=_code(fields),
         rollout_column=str(fields.get("rollout", "")),
+        repeats=cast("int", fields.get("repeats", 1)),
         definition_digest=_digest(fields, codes),
         scoring_code=codes.scoring.code if codes.scoring else None,
     )
@@ -191,18 +192,20 @@ def _where(dataset: Fields) -> tuple[tuple[str, object], ...]:
 def _templates(fields: Fields) -> TaskTemplates:
     choices, target = fields.get("doc_to_choice", ()), fields["doc_to_target"]
     indexes = tuple(cast("list[int]", target)) if isinstance(target, list) else ()
+    description = str(fields.get("description", ""))
     return TaskTemplates(
         text=compiled(str(fields["doc_to_text"])),
         target=compiled(str(indexes[0] if indexes else target)),
         choices=compiled(choices) if isinstance(choices, str) else tuple(cast("Sequence[str]", choices)),
         cluster=_template(fields, "doc_to_cluster"),
-        description=str(fields.get("description", "")),
+        description=description,
         answers=_template(fields, "doc_to_answers"),
         wrong_texts=_template(fields, "doc_to_wrong_target"),
         target_indexes=indexes,
         choice_texts=_template(fields, "doc_to_choice_text"),
         answer_begin=_template(fields, "gen_prefix"),
         counted_text=_template(fields, "doc_to_counted_text"),
+        row_description=compiled(description) if is_template(description) else None,
     )
 
 

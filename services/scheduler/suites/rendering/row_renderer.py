@@ -97,7 +97,7 @@ class RowRenderer:
             texts = (counted.text(row),) if counted else ()
             return RenderedRow("", (self._given_text(row),), Target(choice=0, texts=texts))
         question, begin = self._question(row)
-        prompt = f"{self._templates.description}{examples}{question}{begin}"
+        prompt = f"{self._description(row)}{examples}{question}{begin}"
         if self._output_type is OutputType.LOGLIKELIHOOD:
             return RenderedRow(prompt, (self._given_text(row),), Target(choice=0))
         choices = self._choices(row)
@@ -105,6 +105,10 @@ class RowRenderer:
             return RenderedRow(prompt, (), self._text_target(row, choices))
         target = self._choice_target(row, choices, self._right_indexes(row, choices))
         return RenderedRow(prompt, self._fixed_continuations or self._continuations(choices), target)
+
+    def _description(self, row: SourceRow) -> str:
+        of_row = self._templates.row_description
+        return self._templates.description if of_row is None else of_row.text(row)
 
     def _given_text(self, row: SourceRow) -> str:
         text = self._templates.target.text(row)
@@ -130,7 +134,7 @@ class RowRenderer:
         if not ending.strip():
             raise RowFault("doc_to_target gives no text to follow the choices")
         return RenderedRow(
-            f"{self._templates.description}{examples}",
+            f"{self._description(row)}{examples}",
             tuple(f"{context}{begin}{ending}" for context in contexts),
             self._choice_target(row, contexts, [choice_index(right, contexts)]),
             ending,

@@ -13,7 +13,7 @@ from services.results.comparison.answer_pairs import (
 from services.results.comparison.pair_differences import estimate_if_parsed, metric_difference
 from services.results.scoring.answer_filters import FilterPipeline
 from services.results.scoring.compiled_scoring import Average, CompiledMetric, ScoredMetric
-from services.results.scoring.score import UNREAD, ScoreValue, sample_score
+from services.results.scoring.score import UNREAD, ScoreValue, Vote, sample_score
 from services.results.statistics.columns import Numbers
 from services.results.statistics.paired.difference_estimate import (
     EXACT_MCNEMAR,
@@ -24,7 +24,8 @@ from services.results.statistics.paired.mean_difference import NO_PAIRS
 from services.results.statistics.sample_scores import rows_of_majority
 
 MEAN = FilterPipeline()
-MAJORITY = FilterPipeline(is_majority=True)
+ALL = Vote(100)
+MAJORITY = FilterPipeline(vote=ALL)
 FAILED = SampleAnswers(is_failed=True)
 
 
@@ -44,6 +45,16 @@ def test_rollouts_are_averaged() -> None:
     assert sample_score((1.0, 0.0, 1.0, 1.0)) == 0.75
 
 
+def test_only_the_first_rollouts_vote() -> None:
+    votes = [(0.0, 7), (1.0, 5), (1.0, 5)]
+    assert [sample_score(votes, Vote(voters)) for voters in (1, 2, 3)] == [0.0, 0.0, 1.0]
+
+
+def test_what_was_not_read_votes_only_where_it_counts() -> None:
+    votes = [(0.0, UNREAD), (0.0, UNREAD), (1.0, 5)]
+    assert [sample_score(votes, Vote(3, counts_unread=each)) for each in (False, True)] == [1.0, 0.0]
+
+
 @pytest.mark.parametrize(
     ("votes", "score"),
     [
@@ -54,7 +65,7 @@ def test_rollouts_are_averaged() -> None:
     ],
 )
 def test_rollouts_vote_as_in_a_summary(votes: list[tuple[float, int]], score: float) -> None:
-    assert sample_score(votes, is_majority=True) == score
+    assert sample_score(votes, ALL) == score
     ballots = np.array([np.nan if vote == UNREAD else vote for _, vote in votes])
     samples: Numbers = np.zeros(len(votes), dtype=np.int64)
     [row] = rows_of_majority(samples, np.arange(len(votes)), ballots)

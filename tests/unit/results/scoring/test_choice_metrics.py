@@ -57,7 +57,29 @@ def test_any_right_choice_counts_per_character_and_greedily_too() -> None:
     }
 
 
-@pytest.mark.parametrize("metric", ["f1", "mcc"])
+def test_the_brier_score_is_the_squared_distance_from_the_right_choice() -> None:
+    logprobs = (math.log(0.1), math.log(0.1), math.log(0.2))  # probabilities 1/4, 1/4, 1/2
+    score = weighed(ScoringTarget(CHOICES, 2), logprobs, "brier_score", "likelihood")
+    assert score.scores == {
+        "brier_score": pytest.approx(0.25**2 + 0.25**2 + 0.5**2, abs=1e-12),
+        "likelihood": math.log(0.2),
+    }
+    assert weighed(ScoringTarget(CHOICES, 0), (-5000.0, -6000.0, -math.inf), "brier_score").scores == {
+        "brier_score": 0.0
+    }
+    with pytest.raises(ScoringImpossible, match="the right choice is impossible"):
+        weighed(ScoringTarget(CHOICES, 2), (-1.0, -2.0, -math.inf), "likelihood")
+
+
+def test_code_that_makes_their_figure_gets_the_right_choice_and_all_probabilities() -> None:
+    uses = tuple(MetricUse(name, aggregation="own.py:mine") for name in ("brier_score", "likelihood"))
+    scoring = compile_scoring(TaskScoring(OutputType.MULTIPLE_CHOICE, uses, code_digest="d"))
+    stored = score_answer(scoring, ScoringTarget(CHOICES, 1), logprob_answer((-1.0, -1.0, -1.0))).stored
+    assert stored["likelihood"] == (1, [-1.0] * 3)
+    assert stored["brier_score"] == (1, [pytest.approx(1 / 3)] * 3)
+
+
+@pytest.mark.parametrize("metric", ["f1", "mcc", "brier_score", "likelihood"])
 def test_figures_of_single_labels_refuse_several_right_choices(metric: str) -> None:
     with pytest.raises(ScoringImpossible, match="one right choice"):
         weighed(ScoringTarget(CHOICES, right_choices=(0, 2)), (-1, -2, -3), metric)

@@ -139,6 +139,26 @@ def test_a_majority_filter_scores_what_most_rollouts_say() -> None:
     assert (found["pass@3,one"].mean, found["pass^3,one"].mean) == (0.75, 0.0)
 
 
+def test_only_the_first_rollouts_vote_where_a_filter_takes_them() -> None:
+    steps = '[{"function": "take_first_k", "k": %d}, {"function": "majority_vote"}]'
+    filters = ", ".join(f'{{"name": "maj@{k}", "filter": {steps % k}}}' for k in (1, 2, 3, 4))
+    answers = (["5", "4", "4"], ["4", "5", "5"], ["4", "4", "4"])
+    found = figures(task("exact_match", filters=f"[{filters}]"), ScoringTarget(texts=("4",)), *answers)
+    means = [found[f"exact_match,maj@{k}"].mean for k in (1, 2, 3, 4)]
+    assert means == [pytest.approx(share / 3) for share in (2, 2, 2, 2)]
+    assert found["exact_match,maj@1"].n == 3
+    only = figures(task("exact_match", filters=f"[{filters}]"), ScoringTarget(texts=("4",)), answers[0])
+    assert [only[f"exact_match,maj@{k}"].mean for k in (1, 2, 3)] == [0.0, 0.0, 1.0]
+
+
+def test_what_was_not_read_wins_a_vote_where_it_takes_part() -> None:
+    filters = VOTED.replace('"majority_vote"', '"majority_vote", "unparsed_votes": true')
+    assert filters != VOTED
+    target, said = ScoringTarget(texts=("4",)), (["none", "none", "4"], ["4", "none", "4"])
+    assert figures(task("exact_match", filters=f"[{VOTED}]"), target, *said)["exact_match"].mean == 1.0
+    assert figures(task("exact_match", filters=f"[{filters}]"), target, *said)["exact_match"].mean == 0.5
+
+
 def test_a_majority_of_one_rollout_is_the_answer() -> None:
     found = figures(task("exact_match", filters=f"[{VOTED}]"), ScoringTarget(texts=("4",)), ["4"], ["5"])
     assert list(found) == ["exact_match"]
