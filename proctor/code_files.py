@@ -54,6 +54,26 @@ def registered_filter(content: bytes, name: str) -> str:
     return ""
 
 
+def reached_names(files: Mapping[str, bytes], function: str) -> frozenset[str]:
+    """Whatever the function names, and the functions of these files that it names: in whichever of them."""
+    definitions: dict[str, list[ast.AST]] = {}
+    for path, content in files.items():
+        for node in ast.walk(_parsed(content)) if path.endswith(".py") else ():
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                definitions.setdefault(node.name, []).append(node)
+    reached: set[str] = set()
+    waiting = [function]
+    while waiting:
+        name = waiting.pop()
+        if name in reached:
+            continue
+        reached.add(name)
+        for each in (inner for node in definitions.get(name, ()) for inner in ast.walk(node)):
+            waiting += [each.id] if isinstance(each, ast.Name) else []
+            waiting += [each.attr] if isinstance(each, ast.Attribute) else []
+    return frozenset(reached)
+
+
 def _registers(decorator: ast.expr, name: str) -> bool:
     if not isinstance(decorator, ast.Call) or not decorator.args:
         return False

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from proctor.code_files import files_digest, function_file, registered_filter
+from proctor.code_files import files_digest, function_file, reached_names, registered_filter
 from proctor.values.scoring import CODED_FILTER, MetricUse
 from services.scheduler.suites.format.lm_eval_metrics import PROCESS_RESULTS
 from services.scheduler.suites.format.lm_eval_task import ConvertedTask
@@ -23,6 +23,8 @@ from services.scheduler.suites.rows.task_code import (
 
 # What makes the rows of data sets, and none of those that the task's file has.
 _OF_DATA_SETS = frozenset({CUSTOM_DATASET, PROCESS_DOCS})
+
+_OF_TOKENIZERS = "from_pretrained"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +137,21 @@ def _read_row_code(files: SuiteFiles, declaration: Declaration, task: ConvertedT
     reading = _Reading(files, declaration, task)
     for key, name in task.functions.items():
         found = None if key == PROCESS_RESULTS else reading.find(key, name, (key,))
+        if found is not None and key == CUSTOM_DATASET:
+            _refuse_tokenizer(reading, found)
         if found is not None and key not in ROW_MAKERS:
             task.fields[key] = found.column
     return reading.code()
+
+
+def _refuse_tokenizer(reading: _Reading, function: CodeFunction) -> None:
+    """Such code asks for a model by its name and for its files, neither of which a sandbox gets."""
+    if _OF_TOKENIZERS in reached_names(reading.needed, function.function):
+        problem = (
+            "its code makes rows with the tokenizer of a model, which it does not get here: make them with"
+            " lm-evaluation-harness and bring them as a file"
+        )
+        reading.task.faults.append(ValueFault((function.key,), problem))
 
 
 def _read_example_code(files: SuiteFiles, declaration: Declaration, task: ConvertedTask) -> TaskCode | None:

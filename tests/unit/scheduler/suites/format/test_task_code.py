@@ -12,6 +12,7 @@ from services.scheduler.suites.format.yaml_suite_reader import NameRule, read_su
 from services.scheduler.suites.rows.task_code import TaskCode
 from services.scheduler.suites.suite import TaskDefinition
 from services.scheduler.suites.yaml_installed_suites import load_suites, reload_suites
+from tests.fakes.suites.suite_documents import faults_of
 
 TASK = """\
 task: words
@@ -322,3 +323,25 @@ def test_what_code_cannot_score_says_why(metric: str, problem: str) -> None:
     [fault] = read_suite(SuiteFiles(read, "suite.yaml", lambda: files), Path(), NameRule()).faults
     assert fault.problem.startswith(problem)
     assert fault.line == 6
+
+
+@pytest.mark.parametrize(
+    ("load", "keys"),
+    [
+        ("return made(**given)", ["custom_dataset"]),
+        ("return [Maker().rows()]", ["custom_dataset"]),
+        ("return {}", []),
+    ],
+)
+def test_rows_that_are_made_with_a_tokenizer_are_refused(load: str, keys: list[str]) -> None:
+    loader = f"from .more import made, Maker\ndef load(**given):\n    {load}\n"
+    more = (
+        "def made(**_): return tokenizer()\n"
+        "class Maker:\n    def rows(self): return tokenizer()\n"
+        "def tokenizer():\n    return AutoTokenizer.from_pretrained('m')\n"
+    )
+    rest = "test_split: test\ndoc_to_text: a\ndoc_to_target: b\n"
+    text = f"task: rows\ncustom_dataset: !function utils.load\n{rest}"
+    found = faults_of(text, utils_py=loader, more_py=more)
+    sentence = "its code makes rows with the tokenizer of a model"
+    assert [key for _, _, key, said in found if sentence in said] == keys
