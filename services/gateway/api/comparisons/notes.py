@@ -1,7 +1,8 @@
 """What to know beside a comparison: what single runs scatter by, and whether the runs were judged alike."""
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
@@ -14,7 +15,7 @@ from services.gateway.backends.calls import Results, Scheduler
 
 # The newest judging runs of a run that are looked at.
 _JUDGES = 50
-# For each run: repetitions of millions of rows take longer to read.
+# For the runs of a model: the comparison does not wait longer for repetitions of millions of rows.
 _NOISE_SECONDS = 3.0
 
 
@@ -51,42 +52,54 @@ async def read_notes(
 async def _noise_floors(
     results: Results, comparison: comparison_pb2.Comparison, names: Sequence[str]
 ) -> Sequence[NoiseFloorShown]:
+    """In the order of the models; all models are read at once."""
     metric = main_metric(comparison)
     if not metric:
         return []
-    found: dict[str, NoiseFloorShown] = {}
-    # One at a time: each reads all scores of the repetitions. Runs of one model share theirs.
+    runs_by_model: dict[str, dict[str, str]] = {}
     for run, name in zip(comparison.runs, names, strict=True):
-        if run.run_id in found:
-            continue
-        noise = await _noise(results, run.run_id, metric)
-        if noise is None or not noise.HasField("split"):
-            continue
-        shown = NoiseFloorShown(
-            job_id=run.run_id,
-            model=name,
-            metric=noise.metric,
-            noise_floor=noise.split.noise_floor,
-            runs=len(noise.run_ids),
-            rollouts=noise.rollouts,
-        )
-        found |= dict.fromkeys((run.run_id, *noise.run_ids), shown)
-    shown_once = {each.job_id: each for each in found.values()}
-    return list(shown_once.values())
+        runs_by_model.setdefault(run.model, {})[run.run_id] = name
+    found = await asyncio.gather(*(_floors_of_one(results, runs, metric) for runs in runs_by_model.values()))
+    return [floor for floors in found for floor in floors]
+
+
+async def _floors_of_one(
+    results: Results, names_by_run: Mapping[str, str], metric: str
+) -> Sequence[NoiseFloorShown]:
+    """Of the runs of one model, those that `_NOISE_SECONDS` suffice for."""
+    shown: list[NoiseFloorShown] = []
+    covered: set[str] = set()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_NOISE_SECONDS):
+            # One after the other: runs that repeat one another share a floor.
+            for run_id, name in names_by_run.items():
+                if run_id in covered:
+                    continue
+                noise = await _noise(results, run_id, metric)
+                if noise is None or not noise.HasField("split"):
+                    continue
+                covered |= {run_id, *noise.run_ids}
+                shown.append(
+                    NoiseFloorShown(
+                        job_id=run_id,
+                        model=name,
+                        metric=noise.metric,
+                        noise_floor=noise.split.noise_floor,
+                        runs=len(noise.run_ids),
+                        rollouts=noise.rollouts,
+                    )
+                )
+    return shown
 
 
 async def _noise(
     results: Results, run_id: str, metric: str
 ) -> leaderboard_service_pb2.GetNoiseResponse | None:
-    """None where it cannot be told, or not soon: the comparison stands without it.
-
-    Such as of an archived run, or a metric that its figures lack.
-    """
+    """None where it cannot be told, such as of an archived run, or a metric that its figures lack."""
     request = leaderboard_service_pb2.GetNoiseRequest(run_id=run_id, metric=metric)
     try:
-        async with asyncio.timeout(_NOISE_SECONDS):
-            return await results.leaderboard.GetNoise(request)
-    except (DomainError, TimeoutError):
+        return await results.leaderboard.GetNoise(request)
+    except DomainError:
         return None
 
 
