@@ -34,7 +34,7 @@ async def ranked(site: Site) -> Site:
     [
         (LIMITED, "leaderboard"),
         (f"{LIMITED}&against=time", "pareto"),
-        ("/leaderboard?suite=starter", "unranked"),
+        ("/leaderboard?suite=starter&num_fewshot=3", "unranked"),
     ],
 )
 async def test_page_in_every_look(ranked: Site, looks: Looks, path: str, name: str) -> None:
@@ -43,14 +43,24 @@ async def test_page_in_every_look(ranked: Site, looks: Looks, path: str, name: s
     assert all(model.partition("/")[2] in text for model in MODELS)
 
 
-async def test_limited_runs_are_ranked_once_they_are_asked_for_and_back_undoes_it(ranked: Site) -> None:
+async def test_limited_runs_are_ranked_and_marked_where_no_run_is_whole(ranked: Site) -> None:
     async with tab(ranked.browser, ranked.url) as opened:
         page = opened.page
         await opened.open("/leaderboard?suite=starter")
+        await expect(page.locator("tbody.partial tr")).to_have_count(len(MODELS))
+        await page.get_by_role("link", name="Compare the first").click()
+        await expect(page.locator("p.verdict")).to_be_visible()
+        assert opened.errors == []
+
+
+async def test_back_undoes_a_filter_of_the_leaderboard(ranked: Site) -> None:
+    async with tab(ranked.browser, ranked.url) as opened:
+        page = opened.page
+        await opened.open("/leaderboard?suite=starter&scoring_method=constrained")
         await expect(page.locator("table.unranked tbody tr")).to_have_count(len(MODELS))
-        await page.locator("select[name=include]").select_option("limited")
+        await page.locator("select[name=scoring_method]").select_option("")
         await expect(page.locator("tbody.band tr")).to_have_count(len(MODELS))
-        assert "include=limited" in page.url
+        assert "scoring_method" not in page.url
         await page.go_back()
         await expect(page.locator("table.unranked tbody tr")).to_have_count(len(MODELS))
         assert opened.errors == []

@@ -26,6 +26,8 @@ SHOWN = 25
 # How many of the first models can be asked for.
 TOPS = (10, SHOWN, 50, MAX_LEADERBOARD_MODELS)
 _API = f"{BENCHMARKING}/leaderboard"
+# Conditions of runs that are not whole, in words.
+_LACKS = {"missing tasks": "tasks missing", "stand-in rows": "stand-in rows"}
 # Filters of the page that the API does not have.
 _OF_THE_PAGE = ("q", "against")
 
@@ -35,7 +37,7 @@ class LeaderboardView(FilteredPage):
     """`bands`: models that share a rank, the best ones first. `fault`: why nothing can be ranked as asked.
 
     `pareto` is there where figures are shown against cost or time. `pending`: pairs that are still being
-    compared.
+    compared. `like_run_id`: the run whose conditions were taken, since no run is ranked under the usual ones.
     """
 
     bands: Sequence[Sequence[LeaderboardRow]]
@@ -58,6 +60,7 @@ class LeaderboardView(FilteredPage):
     noise_floor: float | None = None
     repeated_runs: int = 0
     less_is_better: bool = False
+    like_run_id: str = ""
 
     @property
     def scoring_methods(self) -> Sequence[str]:
@@ -71,14 +74,22 @@ class LeaderboardView(FilteredPage):
     def json_link(self) -> str:
         """The same ranking from the REST API; it has the models that the page filters out, too."""
         changes = {**dict.fromkeys(_OF_THE_PAGE, ""), "limit": str(self.limit)}
+        if self.like_run_id:
+            changes["like"] = self.like_run_id
         return address(_API, {**self.filters, **changes})
 
     @property
     def compare_link(self) -> str:
-        """The first ranked models beside each other; "" where there are not two."""
-        first = [row.model for band in self.bands for row in band][:MAX_COMPARED]
-        chosen = [*(("model", model) for model in first), ("suite", self.get("suite"))]
-        return address("/compare", chosen) if len(first) > 1 else ""
+        """The runs of the first ranked models beside each other; "" where there are not two."""
+        first = [row.job_id for band in self.bands for row in band if row.job_id][:MAX_COMPARED]
+        return address("/compare", [("run", run_id) for run_id in first]) if len(first) > 1 else ""
+
+    @property
+    def partial(self) -> str:
+        """What the ranked runs lack of the whole suite, such as "limit 100, tasks missing"."""
+        values = {one.name: one.value for one in self.conditions if one.value != "none"}
+        lacks = {"limit": f"limit {values.get('limit')}", **_LACKS}
+        return ", ".join(words for name, words in lacks.items() if name in values)
 
     @property
     def conditions_in_words(self) -> str:
