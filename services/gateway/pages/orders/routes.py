@@ -68,7 +68,7 @@ async def submit(
     else:
         if submitted.tag:
             count = len(submitted.responses)
-            started = f"{count} runs started. Tick them to compare what has ended."
+            started = f"{count} runs started. They can be compared once they have completed."
             return page.leave(address("/runs", [("tag", submitted.tag)]), Notice(started))
         [response] = submitted.responses
         return page.leave(f"/runs/{response.run.run_id}", Notice(_ordered(response)))

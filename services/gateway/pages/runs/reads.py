@@ -14,6 +14,7 @@ from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.dataset_service_pb2 import GetDatasetRequest
 from proctor.v1.leaderboard_pb2 import LeaderboardEntry
 from proctor.v1.leaderboard_service_pb2 import ListClosedRunsRequest
+from proctor.values.comparison import MAX_COMPARED
 from proctor.values.names.project import MAX_PROJECT_CHARACTERS
 from proctor.values.names.run_labels import MAX_NAME_CHARACTERS, MAX_TAG_CHARACTERS
 from proctor.values.run import CHANGING_STATES
@@ -22,6 +23,7 @@ from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.models import models_named
 from services.gateway.backends.calls import Backends, Results, Scheduler
 from services.gateway.http.project_names import known_project, number_of
+from services.gateway.pages.addresses import address
 from services.gateway.pages.filtered_lists import ListFilters, ListView
 from services.gateway.pages.filters import (
     FilterOptions,
@@ -66,6 +68,17 @@ class RunListView(ListView[ListedRun]):
     @property
     def heads(self) -> Sequence[tuple[str, str]]:
         return [(column.title, column.kind) for column in self.columns]
+
+    @property
+    def compare_link(self) -> str:
+        """The runs beside each other, once all of two to six over one suite or data set are completed."""
+        compared = [row.job_id for row in self.rows if row.status == "completed"]
+        is_offered = (
+            1 < len(compared) <= MAX_COMPARED
+            and len(compared) == self.total
+            and len({row.benchmark for row in self.rows}) == 1
+        )
+        return address("/compare", [("run", run_id) for run_id in compared]) if is_offered else ""
 
     @property
     def is_filtered(self) -> bool:

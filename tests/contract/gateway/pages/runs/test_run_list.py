@@ -109,6 +109,17 @@ async def test_share_of_completed_runs_is_said_on_the_first_page(harness: Gatewa
     assert "% completed" not in (await show(harness, "/runs?after=token")).html
 
 
+async def test_a_few_runs_are_compared_by_one_link_once_all_are_completed(harness: GatewayHarness) -> None:
+    assert "Compare them" not in (await show(harness, "/runs")).html
+    other = harness.scheduler.runs[OTHER_ID]
+    other.state = run_pb2.RUN_STATE_COMPLETED
+    link = re.search(r'href="/compare\?([^"]*)">Compare them', (await show(harness, "/runs")).html)
+    assert link
+    assert {*link[1].split("&amp;")} == {f"run={RUN_ID}", f"run={OTHER_ID}"}
+    other.order.suite = "another"
+    assert "Compare them" not in (await show(harness, "/runs")).html
+
+
 async def test_file_of_the_list_has_its_filters_and_all_pages(harness: GatewayHarness) -> None:
     harness.scheduler.next_tokens = ["second", ""]
     shown = await show(harness, "/runs/export.csv?tag=nightly&after=ignored")
