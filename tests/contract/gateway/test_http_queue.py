@@ -42,7 +42,7 @@ def pending_run() -> run_pb2.Run:
     run = run_pb2.Run(run_id="r2", user="bob", state=run_pb2.RUN_STATE_PENDING, pool="local")
     run.order.suite, run.order.model, run.order.priority = "glue", "vllm/starter", run_pb2.PRIORITY_LOW
     run.created_at.FromSeconds(1_700_000_000)
-    run.wait.position, run.wait.blocked_by = 1, "3 of at most 3 runs are running"
+    run.wait.position, run.wait.blocked_by = 1, "All 3 slots are busy"
     run.wait.estimated_seconds, run.wait.estimated_low_seconds, run.wait.estimated_high_seconds = 60, 30, 90
     run.progress.phase = "waiting"
     return run
@@ -79,7 +79,7 @@ async def test_queue_is_shown_with_runs_workers_users_and_limits(harness: Gatewa
             **dict.fromkeys(("project_name", "started_at", "deadline", "samples_per_second", "eta_seconds")),
             "wait": {
                 "position": 1,
-                "blocked_by": "3 of at most 3 runs are running",
+                "blocked_by": "All 3 slots are busy",
                 "estimated_seconds": 60.0,
                 "estimated_low_seconds": 30.0,
                 "estimated_high_seconds": 90.0,
@@ -221,7 +221,7 @@ async def test_waiting_job_says_why_and_for_how_long(harness: GatewayHarness) ->
     harness.scheduler.put(run)
     wait = {
         "position": 1,
-        "blocked_by": "3 of at most 3 runs are running",
+        "blocked_by": "All 3 slots are busy",
         "estimated_seconds": 60.0,
         "estimated_low_seconds": 30.0,
         "estimated_high_seconds": 90.0,

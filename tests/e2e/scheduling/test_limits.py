@@ -91,12 +91,10 @@ async def test_a_queue_that_is_full_refuses_the_next_run_of_this_user_only(stack
         )
     last = await stack.client.run(pending[-1])
     assert last.wait.position == 1  # by fair share: those of the first user have had theirs
-    assert last.wait.blocked_by == f"{MAX_RUNNING} of at most {MAX_RUNNING} runs are running"
+    assert last.wait.blocked_by == f"All {MAX_RUNNING} slots are busy"
     second = await stack.client.run(pending[1])
-    share = (
-        f"before it: 1 of other users by fair share (local has {MAX_RUNNING} running and 1 waiting before it)"
-    )
-    assert second.wait.blocked_by.endswith(f"{share}, 1 whose turn is earlier")
+    share = f"2 runs ahead of it: 1 of other users by fair share (local has {MAX_RUNNING} running and 1 waiting before it)"
+    assert second.wait.blocked_by.endswith(share)
     await cancel_all(stack, running + pending)
 
 
@@ -125,7 +123,7 @@ async def test_a_waiting_run_says_why_and_starts_once_the_limits_let_it(stack: S
     first = await stack.submit()
     await until_running(stack, [first])
     second = await stack.submit()
-    why = "1 of at most 1 runs are running"
+    why = "The only slot is busy"
     assert (await stack.client.run(second)).wait.blocked_by == why
     shown = (await http(stack, "GET", "/api/v1/queue")).body
     assert [job["job_id"] for job in shown["running"]] == [first]

@@ -11,7 +11,7 @@ def queue_with_one_pending(harness: GatewayHarness) -> None:
     queue = queue_pb2.GetQueueResponse(pending_total=1, limits=harness.scheduler.queue.limits)
     run = queue.pending.add(run_id="r1", user="bob", state=run_pb2.RUN_STATE_PENDING)
     run.order.suite, run.order.model, run.order.priority = "glue", "vllm/starter", run_pb2.PRIORITY_LOW
-    run.wait.position, run.wait.blocked_by = 1, "3 of at most 3 runs are running"
+    run.wait.position, run.wait.blocked_by = 1, "All 3 slots are busy"
     run.wait.estimated_seconds, run.wait.estimated_low_seconds, run.wait.estimated_high_seconds = 60, 30, 90
     worker = queue.workers.add(
         worker_id="w1", pool="local", engine="vllm", concurrency=8, state=model_pb2.WORKER_STATE_READY
@@ -82,7 +82,7 @@ async def test_queue_is_one_document_for_scripts(harness: GatewayHarness, procto
     shown = (await proctor("queue", "--json")).document
     assert shown["pending"][0]["wait"] == {
         "position": 1,
-        "blocked_by": "3 of at most 3 runs are running",
+        "blocked_by": "All 3 slots are busy",
         "estimated_seconds": 60.0,
         "estimated_low_seconds": 30.0,
         "estimated_high_seconds": 90.0,

@@ -24,7 +24,13 @@ from services.scheduler.runs.admission.run_estimate import (
     outcomes_estimate,
     start_estimates,
 )
-from services.scheduler.runs.admission.run_queue import QueuedRuns, RunWait, blocked_by
+from services.scheduler.runs.admission.run_queue import (
+    QueuedRuns,
+    RunWait,
+    blocked_by,
+    busy_slots,
+    runs_ahead,
+)
 from services.scheduler.runs.admission.run_slots import ExpectedSlot, expected_slots, slot_of, slot_request_of
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.workers.ports import WorkerRegistry
@@ -86,9 +92,8 @@ class QueueForecast:
     def far_wait(self, position: int) -> RunWait:
         """The wait of a run behind those that were forecast."""
         queue, limit = self.moment.queue, self.moment.limits.max_running_runs
-        blocked = self.moment.held or (
-            f"{len(queue.running)} of at most {limit} runs are running; before it: {position - 1} in all"
-        )
+        busy = busy_slots(len(queue.running), limit)
+        blocked = self.moment.held or f"{busy}; {runs_ahead(position - 1)}"
         return RunWait(position, blocked)
 
     @property

@@ -59,14 +59,28 @@ class QueuedRuns:
 
 def blocked_by(queue: QueuedRuns, index: int, limits: QueueLimits) -> str:
     """Why the run that waits at this index does not run: one sentence."""
-    running, limit = len(queue.running), limits.max_running_runs
     if index < queue.free_slots(limits):
-        return f"{running} of at most {limit} runs are running: a slot is free, it starts in a moment"
-    held = f"{running} of at most {limit} runs are running"
-    return f"{held}; before it: {_before(queue, index)}" if index else held
+        return "A slot is free: it starts in a moment"
+    held = busy_slots(len(queue.running), limits.max_running_runs)
+    if not index:
+        return held
+    which = _which_are_ahead(queue, index)
+    return f"{held}; {runs_ahead(index)}{f': {which}' if which else ''}"
 
 
-def _before(queue: QueuedRuns, index: int) -> str:
+def busy_slots(running: int, limit: int) -> str:
+    """Why no further run can start. More may be running than a limit that was lowered."""
+    if running > limit:
+        return f"{running} runs are running, and the limit is {limit} now"
+    return f"All {limit} slots are busy" if limit > 1 else "The only slot is busy"
+
+
+def runs_ahead(count: int) -> str:
+    return f"{count} {'run' if count == 1 else 'runs'} ahead of it"
+
+
+def _which_are_ahead(queue: QueuedRuns, index: int) -> str:
+    """Those that go first for another reason than that they were ordered earlier."""
     this = queue.pending[index]
     before = queue.pending[:index]
     equals = [each for each in before if each.run.order.priority == this.run.order.priority]
@@ -75,7 +89,6 @@ def _before(queue: QueuedRuns, index: int) -> str:
     counted = {
         "more urgent": index - len(equals),
         f"of other users by fair share{_own_share(queue, index)}": len(later),
-        "whose turn is earlier": len(equals) - len(later),
     }
     return ", ".join(f"{count} {which}" for which, count in counted.items() if count)
 

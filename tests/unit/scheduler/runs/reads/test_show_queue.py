@@ -37,7 +37,7 @@ async def crowded(limit: int = 1) -> SchedulerHarness:
 async def test_the_next_run_is_held_by_the_slots() -> None:
     harness = await crowded()
     run = await submitted(harness)
-    assert (await wait_of(harness, run)).blocked_by == "1 of at most 1 runs are running"
+    assert (await wait_of(harness, run)).blocked_by == "The only slot is busy"
 
 
 async def test_a_run_behind_others_says_who_they_are() -> None:
@@ -48,19 +48,19 @@ async def test_a_run_behind_others_says_who_they_are() -> None:
         await submitted(harness, "bob")
     await submitted(harness, "carl", priority=Priority.HIGH)
     assert (await wait_of(harness, last)).blocked_by == (
-        "1 of at most 1 runs are running; before it: "
-        "3 of other users by fair share (ann has 1 running and 1 waiting before it), 1 whose turn is earlier"
+        "The only slot is busy; 4 runs ahead of it: "
+        "3 of other users by fair share (ann has 1 running and 1 waiting before it)"
     )
     low = await submitted(harness, "dora", priority=Priority.LOW)
     reported = (await wait_of(harness, low)).blocked_by
-    assert reported == "1 of at most 1 runs are running; before it: 5 more urgent"
+    assert reported == "The only slot is busy; 5 runs ahead of it: 5 more urgent"
     assert (await wait_of(harness, later)).position < (await wait_of(harness, last)).position
 
 
 async def test_a_run_that_is_next_says_that_it_starts() -> None:
     harness = SchedulerHarness()
     wait = await wait_of(harness, await submitted(harness))
-    assert wait.blocked_by == "0 of at most 3 runs are running: a slot is free, it starts in a moment"
+    assert wait.blocked_by == "A slot is free: it starts in a moment"
     assert wait.estimate is not None
     assert wait.estimate.high == 0
 
@@ -92,7 +92,7 @@ async def test_limits_that_were_lowered_are_waited_for() -> None:
     harness = await crowded(limit=2)
     await harness.runs.limits.change(LimitChanges(max_running_runs=1), by())
     wait = await wait_of(harness, await submitted(harness, "ann"))
-    assert wait.blocked_by == "2 of at most 1 runs are running"
+    assert wait.blocked_by == "2 runs are running, and the limit is 1 now"
     assert wait.estimate is None
 
 
@@ -135,7 +135,7 @@ async def test_a_page_of_waiting_runs_costs_two_looks_however_far_behind_they_ar
     waits = [each.wait for each in page.snapshots]
     assert [wait.position for wait in waits if wait] == list(range(560, 260, -1))
     assert waits[0]
-    assert waits[0].blocked_by == "1 of at most 1 runs are running; before it: 559 in all"
+    assert waits[0].blocked_by == "The only slot is busy; 559 runs ahead of it"
 
 
 async def test_a_page_is_cut_and_the_total_reported() -> None:

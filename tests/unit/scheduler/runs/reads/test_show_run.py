@@ -29,7 +29,7 @@ async def test_pending_run_says_its_position_and_what_holds_it() -> None:
     snapshot = await harness.showing.show(last.run_id)
     assert snapshot.wait is not None
     assert snapshot.wait.position == 2
-    assert snapshot.wait.blocked_by == "3 of at most 3 runs are running; before it: 1 whose turn is earlier"
+    assert snapshot.wait.blocked_by == "All 3 slots are busy; 1 run ahead of it"
     assert snapshot.progress.phase == "waiting"
 
 
