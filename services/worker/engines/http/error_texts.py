@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from services.worker.engines.parsed_json import count_of
 
 _TOO_LONG = re.compile(
-    r"context[ _](length|window|size)|maximum (context|model|input|prompt) length|too many (input )?tokens"
-    r"|(prompt|input) (is )?too long|max_model_len|longer than the maximum|input token count.* exceeds"
-    r"|(prompt|input)( length)? (\(\S{1,20}\) )?exceeds|exceeded model token limit|range of input length"
-    r"|inputs`? must have less than|inputs`? tokens \+ `?max_new_tokens|max_num_tokens"
-    r"|reduce the length of the (messages|prompt|input)|输入.{0,20}(过长|超长)",
+    r"context[ _](length|window|size|limit)|maximum (context|model|input|prompt) length"
+    r"|too many (input )?tokens|(prompt|input) (is )?too long|max_model_len|longer than the maximum"
+    r"|input token count.* exceeds|(prompt|input)( length)? (\(\S{1,20}\) )?exceeds"
+    r"|exceeded model token limit|range of input length|inputs`? must have less than"
+    r"|inputs`? tokens \+ `?max_new_tokens|max_num_tokens|reduce the length of the (messages|prompt|input)"
+    r"|输入.{0,20}(过长|超长)",
     re.IGNORECASE,
 )
 # Only what no rate limit says: such an account is refused until it is paid for.

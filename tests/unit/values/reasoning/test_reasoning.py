@@ -27,6 +27,7 @@ HARMONY = "<|channel|>analysis<|message|>Red? No.<|end|><|start|>assistant<|chan
         ("◁think▷Red?◁/think▷Blue", "Blue"),
         ('<think time="3">Red?</think>Blue', "Blue"),
         ("<thought_process>Red?</thought_process>Blue", "Blue"),
+        ("<thinking_process>Red?</thinking_process>Blue", "Blue"),
         ("<inner_monologue>Red?</inner_monologue>Blue", "Blue"),
         ("<reason>Red?</reason>Blue", "Blue"),
         ("<antThinking>Red?</antThinking>Blue", "Blue"),

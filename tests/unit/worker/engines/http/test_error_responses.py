@@ -65,6 +65,7 @@ def test_status_and_meaning_decide_the_class(
         "Input is too long for requested model.",
         "Invalid request: Your request exceeded model token limit: 8192",
         "Prompt exceeds max length",
+        "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000",
         "The sum of prompt length (5000.0), query length (0) should not exceed max_num_tokens (8192)",
         "Range of input length should be [1, 30720]",
         "Please reduce the length of the messages or completion. Current length is 9000 while limit is 8192",
