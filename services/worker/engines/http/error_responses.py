@@ -18,7 +18,12 @@ from services.worker.engines.errors import (
     RequestTimedOut,
 )
 from services.worker.engines.http.error_bodies import parse_error_body
-from services.worker.engines.http.error_texts import has_no_credit, is_filtered, is_too_long
+from services.worker.engines.http.error_texts import (
+    has_no_credit,
+    is_filtered,
+    is_over_rate_limit,
+    is_too_long,
+)
 
 _TIMEOUT_STATUSES = frozenset({408, 504})
 # The key, the account, the model or the path is refused, so every request would be.
@@ -104,6 +109,8 @@ def failure_of(response: ErrorResponse) -> EngineFailure:
     # Before 429, by which OpenAI and others report it: waiting would not help.
     if error.meaning is ErrorMeaning.NO_CREDIT or has_no_credit(error.message):
         return ModelRefused(f"{sentence} ({_ADVICE[402]}).")
+    if status == 429 and is_over_rate_limit(error.message):
+        return PromptTooLong(sentence)
     if status == 429:
         return RateLimited(sentence, retry_after_seconds=wait)
     if status in _TIMEOUT_STATUSES:

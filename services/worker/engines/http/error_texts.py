@@ -14,6 +14,8 @@ _TOO_LONG = re.compile(
     r"|输入.{0,20}(过长|超长)",
     re.IGNORECASE,
 )
+# OpenAI reports by 429 a request that is larger than all that a minute allows.
+_OVER_LIMIT = re.compile(r"request too large\b|input or output tokens must be reduced", re.IGNORECASE)
 # Only what no rate limit says: such an account is refused until it is paid for.
 _NO_CREDIT = re.compile(
     r"insufficient (\w+ )?(credit|balance|fund)s?\b|(balance|credit) is too low|in arrears|余额不足|欠费"
@@ -48,6 +50,11 @@ _MAX_CHARACTERS = 300
 
 def is_too_long(message: str) -> bool:
     return _TOO_LONG.search(message) is not None
+
+
+def is_over_rate_limit(message: str) -> bool:
+    """Whether the request is larger than the limit itself, so that it is refused however long one waits."""
+    return _OVER_LIMIT.search(message) is not None
 
 
 def has_no_credit(message: str) -> bool:

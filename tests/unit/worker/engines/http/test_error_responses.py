@@ -103,6 +103,25 @@ def test_an_account_without_credit_is_refused_once_whatever_the_status(status: i
 
 
 @pytest.mark.parametrize(
+    ("message", "failure_class"),
+    [
+        (
+            "Request too large for m on tokens per min (TPM): Limit 30000, Requested 36278.",
+            FailureClass.PROMPT_TOO_LONG,
+        ),
+        (
+            "Rate limit reached for m on tokens per min (TPM): Limit 30000, Used 29937, Requested 385.",
+            FailureClass.RATE_LIMIT,
+        ),
+    ],
+)
+def test_a_request_that_is_larger_than_the_rate_limit_is_not_waited_for(
+    message: str, failure_class: FailureClass
+) -> None:
+    assert failure_of(ErrorResponse(429, ProviderError(message))).failure_class is failure_class
+
+
+@pytest.mark.parametrize(
     "message",
     [
         "You exceeded your current quota, please check your plan and billing details.",
