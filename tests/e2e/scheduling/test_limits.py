@@ -93,7 +93,8 @@ async def test_a_queue_that_is_full_refuses_the_next_run_of_this_user_only(stack
     assert last.wait.position == 1  # by fair share: those of the first user have had theirs
     assert last.wait.blocked_by == f"All {MAX_RUNNING} slots are busy"
     second = await stack.client.run(pending[1])
-    share = f"2 runs ahead of it: 1 of other users by fair share (local has {MAX_RUNNING} running and 1 waiting before it)"
+    owns = f"local has {MAX_RUNNING} running and 1 waiting before it"
+    share = f"2 runs ahead of it: 1 of other users by fair share ({owns})"
     assert second.wait.blocked_by.endswith(share)
     await cancel_all(stack, running + pending)
 
