@@ -610,7 +610,7 @@ class RunOrder(_message.Message):
     num_fewshot: _builtins.int
     """Examples in each prompt, 0 to 100; unset means the task's default. Only for a suite."""
     rollouts: _builtins.int
-    """Repetitions of each sample, 1 to 100; unset means 1."""
+    """Repetitions of each sample, 1 to 100; unset means 1, or the `repeats` of the tasks."""
     priority: Global___Priority.ValueType
     """Unspecified means high for a suite, normal for a data set."""
     scoring_method: Global___ScoringMethod.ValueType

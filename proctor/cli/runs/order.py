@@ -58,7 +58,10 @@ class OrderOptions:
     metric: Annotated[list[str] | None, typer.Option(metavar="NAME|JSON", help=_METRIC_HELP)] = None
     limit: Annotated[int | None, typer.Option(help="First N rows of each task.")] = None
     num_fewshot: Annotated[int | None, typer.Option(help="Examples in each prompt.")] = None
-    rollouts: Annotated[int | None, typer.Option(help="Repetitions of each sample.")] = None
+    rollouts: Annotated[
+        int | None,
+        typer.Option(help="Repetitions of each sample; without it 1, or the repeats of the tasks."),
+    ] = None
     line_model: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Another name of the model in the lines; repeat for several."),

@@ -40,7 +40,14 @@ ProjectId = Annotated[
     ProjectNumber,
     Field(description="Groups runs: a number that is made on first use, or the name of a declared project"),
 ]
-Rollouts = Annotated[int | None, Field(ge=1, le=MAX_ROLLOUTS, description="Repetitions of each sample")]
+Rollouts = Annotated[
+    int | None,
+    Field(
+        ge=1,
+        le=MAX_ROLLOUTS,
+        description="Repetitions of each sample; without it 1, or the `repeats` of the tasks",
+    ),
+]
 PromptFormField = Annotated[
     Literal["auto", "chat", "completion"], Field(description="How text prompts are sent to the model")
 ]

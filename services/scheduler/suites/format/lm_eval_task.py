@@ -43,7 +43,7 @@ _UNSUPPORTED = {
     PROCESS_DOCS: "only Python code can change rows, as !function names it",
     PROCESS_RESULTS: "only Python code can score answers, as !function names it",
     CUSTOM_DATASET: "only Python code can load rows, as !function names it",
-    "class": "such a class makes its requests by itself, which only lm-evaluation-harness can execute",
+    "class": "such a class makes its requests by itself: run it in lm-evaluation-harness, and import its log",
     "doc_to_image": "models are asked in text only",
     "doc_to_audio": "models are asked in text only",
     "use_prompt": "prompts are written in the task, not taken from promptsource",

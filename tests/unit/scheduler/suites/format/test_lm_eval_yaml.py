@@ -349,7 +349,7 @@ def test_a_task_of_python_code_is_reported_to_be_one() -> None:
     text = "task: mine\ngroup: ours\nclass: !function task.Mine\n"
     [(_, line, key, sentence)] = faults_of(text)
     assert (line, key) == (3, "class")
-    assert "only lm-evaluation-harness can execute" in sentence
+    assert "run it in lm-evaluation-harness, and import its log" in sentence
 
 
 def test_a_task_needs_a_split_that_can_be_asked() -> None:
