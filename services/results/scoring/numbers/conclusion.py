@@ -93,7 +93,8 @@ _DENIES = re.compile(
 )
 _DIGITS = re.compile(r"\d[\d.,]*")
 _DENIES_NUMBER = re.compile(
-    r"\A\W*(?:not|no|nicht|non|não|pas|niet|nie)\s(?=\S?\d)|(?:\bno\ses|\bnon\sè|\bnão\sé"
+    r"\A\W*(?:not|no|nicht|non|não|pas|niet|nie)\s(?=\S?\d)"
+    r"|(?:['’](?:s|re)|\b(?:is|are|was|were))\s(?:\w+ly\s)?(?:not|never)\s\S?\d|(?:\bno\ses|\bnon\sè|\bnão\sé"
     r"|\bn'est\spas|\bist\snicht|\bis\sniet|\bnie\sjest|\bне"
     r"|不是|并非|並非)\s?\S?\d|\d\S{0,8}?\s?(?:ではない|ではありません|じゃない|(?:이|가)\s?아니|değil)",
     re.IGNORECASE,

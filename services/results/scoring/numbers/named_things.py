@@ -95,6 +95,8 @@ _NO_NAMES = frozenset(
         *("antwort", "risposta", "risultato", "antwoord", "jawaban", "cevap", "wynik", "lösung"),
     )
 )
+# "It's 42" is no name, and "It's Boeing 747" has one.
+_IS_SHORT = re.compile(r"(?:it|that|there|here|s?he|who)'s|(?:we|they|you)'re", re.IGNORECASE)
 # Of a thing that is counted: "Apples 12", but not "Windows 11".
 _MANY = re.compile(r"(?!Windows|Mars|[Vv]enus|Paris|Series|Texas)[A-Z][a-z]+(?<![usi])s")
 # What stands before a number that counts; also currencies and what is measured.
@@ -152,6 +154,6 @@ def is_a_name(text: str) -> bool:
     if found is None:
         return False
     words = found["name"].split()
-    if _MANY.fullmatch(words[-1]) or not words[-1].isascii():
+    if _MANY.fullmatch(words[-1]) or _IS_SHORT.fullmatch(words[-1]) or not words[-1].isascii():
         return False
     return not any(one.casefold() in _NO_NAMES or _COUNTING.fullmatch(one) for one in words)
