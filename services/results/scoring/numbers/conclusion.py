@@ -94,7 +94,7 @@ _DENIES = re.compile(
 _DIGITS = re.compile(r"\d[\d.,]*")
 _DENIES_NUMBER = re.compile(
     r"\A\W*(?:not|no|nicht|non|não|pas|niet|nie)\s(?=\S?\d)"
-    r"|(?:['’](?:s|re)|\b(?:is|are|was|were))\s(?:\w+ly\s)?(?:not|never)\s\S?\d|(?:\bno\ses|\bnon\sè|\bnão\sé"
+    r"|(?:['’](?:s|re)|\b(?:is|are|was|were))\s(?:\w+ly\s)?(?:not|never|hardly)\s\S?\d|(?:\bno\ses|\bnon\sè|\bnão\sé"
     r"|\bn'est\spas|\bist\snicht|\bis\sniet|\bnie\sjest|\bне"
     r"|不是|并非|並非)\s?\S?\d|\d\S{0,8}?\s?(?:ではない|ではありません|じゃない|(?:이|가)\s?아니|değil)",
     re.IGNORECASE,
@@ -103,6 +103,7 @@ _DENIES_NUMBER = re.compile(
 _GUESSES = re.compile(
     r"\b(?:maybe|perhaps|possibly) (?:about |around |it's |it is )?\S?\d"
     r"|(?:\A\W*|\b(?:it|that|this|but|or) )(?:could|might|may) (?:also )?be (?:about |around )?\S?\d"
+    r"|\b(?:give or take|plus or minus) \S?\d"
     r"|\b(?:i doubt|anything but|nobody|no one|would have (?:said|guessed|thought))\b[^.,;:=]*\d"
     r"|\d\S* (?:[a-z]+ )?(?:is|are|was|were|would be|seems?) (?:way |far |much )?too [a-z]+\b"
     r"|\A\W*(?:suppose|imagine|if (?:it|that|this) (?:were|was))\b"
@@ -112,7 +113,7 @@ _GUESSES = re.compile(
 )
 _WORDS_OF_GUESSES = (
     *("maybe", "perhaps", "possibly", " be ", "doubt", "anything", "nobody", "no one", "have ", "too "),
-    *("suppose", "imagine", "if ", "let "),
+    *("suppose", "imagine", "if ", "let ", " take ", " minus "),
 )
 # Behind the last number: "18. No." and "18. Hmm, or 20?"
 _WAVERS = re.compile(

@@ -23,6 +23,8 @@ from services.results.scoring.numbers.stated_number import stated_number
         "It's not 42.",
         "That’s definitely not 42.",
         "It is never 42.",
+        "It's hardly 42.",
+        "around 42, give or take 2",
         "14 560",
         "12,34",
         "1.234,56",
