@@ -38,6 +38,8 @@ _ENGINE = (
     *("VLLM_*", "CUDA_*", "NVIDIA_*", "NCCL_*", "TORCH*", "PYTORCH_*", "TRITON_*", "TRANSFORMERS_*"),
     *("TOKENIZERS_*", "OMP_*", "MKL_*", "OPENBLAS_*", "KMP_*", "GOMP_*", "LD_PRELOAD", "CC", "CXX"),
 )
+# Which engine of sandboxes, and how its client reaches a cluster or an account.
+_SANDBOXES = ("SANDBOX_BACKEND", "KUBECONFIG", "MODAL_*")
 _TASK_CODE = "PROCTOR_TASK_CODE*"
 INHERITED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -47,7 +49,10 @@ INHERITED: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *(*_HUB, *_BUCKETS),
         ),
         "results": (*_EVERY_PROCESS, "PROCTOR_RESULTS_*", _TASK_CODE, *_BUCKETS),
-        "worker": (*_EVERY_PROCESS, "PROCTOR_WORKER_*", "PROCTOR_ALLOWED_BASE_URLS", *_HUB, *_ENGINE),
+        "worker": (
+            *(*_EVERY_PROCESS, "PROCTOR_WORKER_*", "PROCTOR_ALLOWED_BASE_URLS"),
+            *(*_HUB, *_ENGINE, *_SANDBOXES),
+        ),
     }
 )
 # They dispatch shards and record outcomes: each has a user of NATS, and both have the key of dispatch proofs.

@@ -97,6 +97,13 @@ def test_a_worker_gets_the_key_of_its_pool_and_no_database() -> None:
     assert SECRETS.keys() & of_local == {"HF_TOKEN"}
 
 
+def test_workers_alone_learn_of_the_engine_of_sandboxes() -> None:
+    given = {"SANDBOX_BACKEND": "docker", "KUBECONFIG": "/k", "MODAL_TOKEN_SECRET": "s"}
+    assert given.items() <= worker_environment(options(**given), WIRING, LOCAL, "unix:/h").items()
+    for service in ("gateway", "scheduler", "results"):
+        assert not given.keys() & server_environment(service, options(**given), WIRING).keys()
+
+
 def test_what_a_person_sets_reaches_the_services_but_not_the_wiring() -> None:
     given = options(
         PROCTOR_LOG_LEVEL="DEBUG", PROCTOR_SCHEDULER_SUITES_DIR="/mine", PROCTOR_NATS_URL="nats://elsewhere"
