@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import BinaryIO, Protocol
 
-from services.common.sandboxes.errors import FilesOverLimit, FilesRefused, SandboxLost
+from services.common.sandboxes.errors import FilesOverLimit, FilesRefused, SandboxBlocked
 from services.common.sandboxes.output import KeptOutput, SpooledOutput
 from services.common.sandboxes.sandbox import Command, CommandResult, Ended, TarLimits
 from services.common.sandboxes.tar_files import check_tar
@@ -46,10 +46,12 @@ async def put_files(sandbox: RunsCommands, path: str, tar: bytes, *, is_there: b
         result = await sandbox.run_into(script, KeptOutput(2000))
     _check_started(result)
     if result.ended is Ended.TIMED_OUT:
-        # They are bounded, so it is the machine.
-        raise SandboxLost(problem=f"files for {path} took longer than {FILES_SECONDS:g} s.")
+        # They are bounded, so it is the machine, or what an agent left there.
+        raise SandboxBlocked(problem=f"files for {path} took longer than {FILES_SECONDS:g} s.")
     if not result.is_success:
-        raise FilesRefused(path=path, problem=_first_line(result) or result.ended.value)
+        is_ended = result.ended is Ended.EXITED
+        reason = f"tar ended with exit code {result.exit_code}." if is_ended else result.ended.value
+        raise FilesRefused(path=path, problem=_first_line(result) or reason)
 
 
 async def get_files(
@@ -84,7 +86,7 @@ def _has_failed(result: CommandResult) -> bool:
 def _check_started(result: CommandResult) -> None:
     """Files that nothing could move are not files that were refused, which would be a score."""
     if result.ended is Ended.EXITED and result.exit_code in _NOT_STARTED:
-        raise SandboxLost(problem=f"tar does not start in it ({_first_line(result) or result.exit_code}).")
+        raise SandboxBlocked(problem=f"tar does not start in it ({_first_line(result) or result.exit_code}).")
 
 
 def _without_own_folder(tar: bytes) -> bytes:

@@ -35,6 +35,10 @@ class SandboxLost(SandboxError, kind=ErrorKind.UNAVAILABLE):
     """The sandbox is gone: {problem}"""
 
 
+class SandboxBlocked(SandboxLost):
+    """No command runs in the sandbox: {problem}"""
+
+
 class CommandRefused(SandboxError, kind=ErrorKind.INVALID):
     """The command cannot be run: {problem}"""
 

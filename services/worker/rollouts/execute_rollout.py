@@ -18,7 +18,7 @@ from proctor.values.rollout import (
     VerificationPlace,
 )
 from services.common.clock import Clock
-from services.common.sandboxes.errors import FilesOverLimit, FilesRefused, SandboxError
+from services.common.sandboxes.errors import FilesOverLimit, FilesRefused, SandboxBlocked, SandboxError
 from services.common.sandboxes.ports import ImageBuilder, Sandbox
 from services.common.sandboxes.sandbox import Command, Network, SandboxLimits, SandboxSpec, TarLimits
 from services.common.sandboxes.tar_files import read_files
@@ -297,6 +297,19 @@ class _OneRollout:
         return end
 
     async def _left(self, sandbox: Sandbox) -> LeftFiles:
+        try:
+            return await self._taken(sandbox)
+        except SandboxBlocked:
+            # By processes of the agent's, which stay for tests beside them. They may have no room left.
+            await sandbox.stop_processes()
+        try:
+            return await self._taken(sandbox)
+        except SandboxBlocked as blocked:
+            if await self.parts.verifier.fails_without_agent(self.work.rollout_spec.task):
+                raise
+            return LeftFiles(b"", problem=f"by what the agent left: {blocked.facts['problem']}")
+
+    async def _taken(self, sandbox: Sandbox) -> LeftFiles:
         task = self.work.rollout_spec.task
         try:
             files = await self._collected(sandbox, task.workdir)

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import PurePosixPath
 
 from proctor.values.rollout import RanTests, RolloutTask, VerifierKind
-from services.common.sandboxes.errors import FilesRefused, VerifierFailed
+from services.common.sandboxes.errors import FilesRefused, SandboxBlocked, SandboxError, VerifierFailed
 from services.common.sandboxes.ports import Sandbox
 from services.common.sandboxes.sandbox import (
     DEFAULT_PATH,
@@ -89,26 +89,26 @@ class VerifyRollout:
             judged = self._judge_in(sandbox, task, left) if sandbox else self._judge(task, left, judged_with)
             result = await judged
             line = await asyncio.to_thread(not_started, result, is_named)
-        except VerifierFailed as error:
-            failure, result = (
-                error,
-                VerifierResult(0.0, f"by the agent's files: {error.facts['problem']}", str(error)),
-            )
+        except (VerifierFailed, FilesRefused, SandboxBlocked) as error:
+            failure: SandboxError = error
+            result = VerifierResult(0.0, f"by the agent's files: {error.facts['problem']}", str(error))
         else:
             if not line:
                 return result
             failure = VerifierFailed(problem=f"they could not start: {line}")
-        if await self._fails_without_agent(task, packages):
+        if await self.fails_without_agent(task):
             raise failure
         return result
 
-    async def _fails_without_agent(self, task: RolloutTask, packages: ImagePackages) -> bool:
+    async def fails_without_agent(self, task: RolloutTask) -> bool:
+        """Whether the tests give no result for the files that the task began with. Raises SandboxError."""
+        packages = await asyncio.to_thread(self.find_packages, task.packages)
         begun = await asyncio.to_thread(_begun, task)
         is_named = partial(_is_named, task, packages)
         try:
             result = await self._judge(task, begun, packages)
             return bool(await asyncio.to_thread(not_started, result, is_named))
-        except VerifierFailed:
+        except (VerifierFailed, FilesRefused, SandboxBlocked):
             return True
 
     async def _judge_in(self, sandbox: Sandbox, task: RolloutTask, left: LeftFiles) -> VerifierResult:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from services.common.sandboxes.command_files import get_files, put_files
-from services.common.sandboxes.errors import CommandRefused, SandboxLost
+from services.common.sandboxes.errors import CommandRefused, SandboxBlocked, SandboxLost
 from services.common.sandboxes.output import KeptOutput
 from services.common.sandboxes.sandbox import (
     KILLED,
@@ -67,7 +67,12 @@ class ContainerSandbox:
         began = time.monotonic()
         try:
             async with self._starting:
-                output = await self._start(command, kept)
+                try:
+                    output = await self._start(command, kept)
+                except SandboxBlocked:
+                    # Others may stop each process that starts there.
+                    await self._container.kill_processes()
+                    output = await self._start(command, kept)
             try:
                 if not output.is_started:
                     return await self._refusal(output, time.monotonic() - began)
@@ -134,7 +139,7 @@ class ContainerSandbox:
         output = CommandOutput(started, kept, command.stdin, mark.encode())
         if not await output.is_started_within(_START_SECONDS):
             await output.close()
-            raise SandboxLost(problem=f"a command did not start within {_START_SECONDS:g} s.")
+            raise SandboxBlocked(problem=f"a command did not start within {_START_SECONDS:g} s.")
         return output
 
     async def _refusal(self, output: CommandOutput, seconds: float) -> CommandResult:
@@ -155,7 +160,7 @@ class ContainerSandbox:
                 return True
         self._problem = self._problem or "a command could not be ended."
         await self._container.remove()
-        raise SandboxLost(problem=self._problem)
+        raise SandboxBlocked(problem=self._problem)
 
     async def _exit_code(self, output: CommandOutput) -> int:
         """Its own report; the engine's where it was killed before it could."""
@@ -169,7 +174,7 @@ class ContainerSandbox:
                     await asyncio.sleep(_AGAIN_SECONDS)
         except (TimeoutError, SandboxLost) as error:
             await self._check_alive()
-            raise SandboxLost(problem="the end of a command is not reported.") from error
+            raise SandboxBlocked(problem="the end of a command is not reported.") from error
         # It was killed before it could report: on request, or with the container, which engines see later.
         await asyncio.sleep(_NOTICE_SECONDS)
         await self._check_alive()

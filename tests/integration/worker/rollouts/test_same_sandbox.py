@@ -8,6 +8,7 @@ import pytest
 from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec, VerificationPlace
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.rollouts.rollout_result import RolloutResult
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.rollout_tasks import (
     harbor_folder,
     opened_rollouts,
@@ -32,6 +33,57 @@ PLANTED = (
     "echo 'def test(): pass' > /tests/test_twice.py; chmod -R 500 /tests\n"
     "mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.json\n"
 )
+
+_WAIT = (
+    "import os, signal, time\n"
+    "def others():\n"
+    "    for each in os.listdir('/proc'):\n"
+    "        if each.isdigit() and int(each) not in (1, os.getpid()):\n"
+    "            try: yield int(each), open(f'/proc/{each}/cmdline').read()\n"
+    "            except OSError: pass\n"
+    "while any('solve.sh' in line for _, line in others()): time.sleep(0.003)\n"
+)
+
+
+def _after(code: str) -> str:
+    """Runs in the background from the end of the solution on, until the sandbox is closed."""
+    start = "setsid python3 /tmp/later.py >/dev/null 2>&1 </dev/null &"
+    return f"cat > /tmp/later.py <<'END'\n{_WAIT}{code}END\n{start}\n"
+
+
+def _whenever(condition: str, action: str) -> str:
+    return _after(
+        f"while True:\n    for each, line in others():\n        try:\n            if {condition}: {action}\n"
+        "        except OSError: pass\n    time.sleep(0.001)\n"
+    )
+
+
+_FILL = "for place in /tmp /logs /opt/runner /tests; do head -c 1G /dev/zero > $place/full; done; true\n"
+# None is a score of 1, and none is without a score.
+DODGES = {
+    "no process is free": _after(
+        "while True:\n    try:\n        if not os.fork(): time.sleep(60)\n"
+        "    except OSError: time.sleep(0.002)\n"
+    ),
+    "what unpacks the tests is killed": _whenever("'-x' in line", "os.kill(each, signal.SIGKILL)"),
+    "all that starts is killed": _whenever("True", "os.kill(each, signal.SIGKILL)"),
+    "the tests are stopped": _whenever("'pytest' in line", "os.kill(each, signal.SIGSTOP)"),
+    "the disk is full": f"mkdir -p /tests; {_FILL}",
+    "the folders of the tests are closed": "mkdir -p /tests/x/y; chmod 000 /tests/x /opt/runner; true\n",
+    "the folder is closed": "chmod 000 /app\n",
+    "the logs are gone": "rm -rf /logs /logs/*; true\n",
+    "the reward is a pipe": _after("os.makedirs('/logs/verifier')\nos.mkfifo('/logs/verifier/reward.txt')\n"),
+    "the reward is removed": _after(
+        "while True:\n    try: os.remove('/logs/verifier/reward.txt')\n"
+        "    except OSError: time.sleep(0.0005)\n"
+    ),
+    "the runner is replaced": _after(
+        "while True:\n    try: open('/opt/runner/bin/python3', 'w').write('#!/bin/sh\\nexit 3\\n')\n"
+        "    except OSError: pass\n    time.sleep(0.0005)\n"
+    ),
+    "loops that ignore signals": "for each in 1 2 3; do\n"
+    "    setsid sh -c 'trap \"\" 1 2 3 15; while :; do :; done' >/dev/null 2>&1 </dev/null &\ndone\n",
+}
 
 
 @pytest.fixture
@@ -68,3 +120,11 @@ async def test_what_the_agent_put_in_the_place_of_tests_has_no_effect(
     write(folder, {solution: PLANTED})
     planted = await judged(rollouts, folder, VerificationPlace.SAME)
     assert (right.result.score, planted.result.score) == (1.0, 0.0)
+
+
+@first_cases(4, "way", DODGES)
+async def test_no_agent_dodges_its_score(rollouts: ExecuteRollout, tmp_path: Path, way: str) -> None:
+    config = 'schema_version = "1.0"\n[agent]\ntimeout_sec = 20\n[verifier]\ntimeout_sec = 20\n'
+    config += "[environment]\nstorage_mb = 64\nmemory_mb = 512\n"
+    folder = write(harbor_folder(tmp_path / "a", config), {"solution/solve.sh": DODGES[way]})
+    assert (await judged(rollouts, folder, VerificationPlace.SAME)).result.score == 0.0
