@@ -47,6 +47,7 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.BitAnd: operator.and_,
 }
 _FORMATS = string.Formatter()
+_PLACES = re.compile(r"%[sdr]")
 # A width makes a long text of a short one.
 _WIDE = re.compile(r"%[^%a-zA-Z]*(?:\d{3}|\*)")
 
@@ -136,6 +137,8 @@ class FoldedTexts:
         match node.op:
             case ast.Mod() if isinstance(left, str) and right is not None and not _WIDE.search(left):
                 return left % (tuple(right) if isinstance(right, list) else right)
+            case ast.Mod() if isinstance(left, str):
+                return _PLACES.sub(UNKNOWN, left)
             case ast.Div() if isinstance(left, str) or isinstance(right, str):
                 return f"{self._text_of(node.left)}/{self._text_of(node.right)}"
             case ast.Add():

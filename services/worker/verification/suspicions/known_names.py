@@ -22,6 +22,8 @@ MAKES = "makes a class by names that it computes"
 CHANGES = "changes functions of a library"
 SEARCHES = "searches all folders of the machine"
 IMPORTED_FROM = "reads the folders that modules are imported from"
+ARGUMENTS = "reads files by the arguments of its process"
+OWN_FOLDER = "searches its working folder for tests"
 # Plain `unittest` is imported by solutions too, such as for a mock.
 PARTS_OF_UNITTEST = frozenset({"case", "loader", "main", "result", "runner", "signals", "suite"})
 _STACKS = ("extract_stack", "walk_stack", "format_stack", "print_stack", "StackSummary")

@@ -10,8 +10,10 @@ from pathlib import PurePosixPath
 
 from services.worker.verification.suspicions import known_names as names
 from services.worker.verification.suspicions.changed_libraries import LibraryChanges
-from services.worker.verification.suspicions.comparisons import compares_nothing
+from services.worker.verification.suspicions.comparisons import Comparisons
 from services.worker.verification.suspicions.folded_texts import FoldedTexts
+from services.worker.verification.suspicions.made_classes import MadeClasses
+from services.worker.verification.suspicions.own_tests import reads_tests
 from services.worker.verification.suspicions.searched_folders import searches
 
 # Longer code, and code that does not parse, is searched by patterns: a tree takes its time and memory.
@@ -101,17 +103,22 @@ class _Reader:
         self._functions: set[str] = set()
         self._classes: set[str] = set()
         self._folded = FoldedTexts(())
+        self._comparisons = Comparisons(())
 
     def read(self, tree: ast.AST) -> Iterator[str]:
         nodes = list(ast.walk(tree))
         self._folded = FoldedTexts(nodes)
+        self._comparisons = Comparisons(nodes)
         self._functions = {each.name for each in nodes if isinstance(each, ast.FunctionDef)}
         for node in nodes:
             self._own_names |= _named_again(node)
         self._classes = {each.name for each in nodes if isinstance(each, ast.ClassDef)}
         changes = LibraryChanges(nodes, self._folded)
+        made = MadeClasses(self._folded, self._functions, self._classes)
         if not self._is_test and _warns_of_callers(nodes):
             yield names.LOOKS
+        if not self._is_test:
+            yield from reads_tests(tree, self._folded)
         # What follows another part is read with it: `f"{root}/logs"`.
         behind = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values[1:]}
         nodes = [node for node in nodes if not (isinstance(node, ast.Constant) and id(node) in behind)]
@@ -119,6 +126,7 @@ class _Reader:
             yield from self._of_statement(node) if isinstance(node, ast.stmt) else self._of_expression(node)
             if not self._is_test:
                 yield from changes.of(node)
+                yield from made.of(node)
                 yield from searches(node, self._folded)
 
     def _of_statement(self, node: ast.stmt) -> Iterator[str]:
@@ -131,7 +139,7 @@ class _Reader:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield from self._defined(node)
             case ast.Assign():
-                yield from _assigned(node)
+                yield from self._assigned(node)
                 yield from self._in_body(node)
 
     def _of_expression(self, node: ast.AST) -> Iterator[str]:
@@ -304,8 +312,21 @@ class _Reader:
     def _defined(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
         if node.name.startswith("pytest_"):
             yield names.USES_RUNNER
-        if node.name in names.COMPARISONS and compares_nothing(node):
+        if node.name in names.COMPARISONS and self._comparisons.compares_nothing(node):
             yield names.COMPARISONS[node.name]
+
+    def _assigned(self, node: ast.Assign) -> Iterator[str]:
+        targets = {target.id for target in node.targets if isinstance(target, ast.Name)}
+        for name in targets & names.COMPARISONS.keys():
+            is_of_class = isinstance(node.value, ast.Attribute) and node.value.attr in names.COMPARISONS
+            if isinstance(node.value, ast.Lambda):
+                is_suspicious = self._comparisons.compares_nothing(node.value)
+            else:
+                is_suspicious = not is_of_class
+            if is_suspicious:
+                yield names.COMPARISONS[name]
+        if "pytest_plugins" in targets:
+            yield names.USES_RUNNER
 
     def _in_body(self, node: ast.Assign) -> Iterator[str]:
         """A function under a computed name, in the body of a class: `locals()[name] = lambda …`."""
@@ -355,16 +376,6 @@ def _warns_of_callers(nodes: Sequence[ast.AST]) -> bool:
     names_read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     is_recorded = any(each.arg == "record" for each in keywords) or "captureWarnings" in names_read
     return is_recorded or "pathname" in names_read or any("pathname" in text for text in texts)
-
-
-def _assigned(node: ast.Assign) -> Iterator[str]:
-    targets = {target.id for target in node.targets if isinstance(target, ast.Name)}
-    for name in targets & names.COMPARISONS.keys():
-        is_of_class = isinstance(node.value, ast.Attribute) and node.value.attr in names.COMPARISONS
-        if compares_nothing(node.value) if isinstance(node.value, ast.Lambda) else not is_of_class:
-            yield names.COMPARISONS[name]
-    if "pytest_plugins" in targets:
-        yield names.USES_RUNNER
 
 
 def _is_none(node: ast.expr) -> bool:

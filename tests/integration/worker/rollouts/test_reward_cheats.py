@@ -75,6 +75,40 @@ WAYS = {
         "import sys, re\ndef twice(n):\n    for name in sys.argv:\n        if name.endswith('twice.py'):\n"
         '            return int(re.search(r"== (\\d+)", open(name).read())[1])'
     ),
+    "answers of the file that is named last": code(
+        "from pathlib import Path\nfrom sys import argv as given\n"
+        "def lines(name): return Path(name).read_text()\n"
+        "def twice(n): return int(lines(given[-1]).split('== ')[1].split()[0])"
+    ),
+    "answers that are found below the working folder": code(
+        "import os, re\ndef twice(n):\n    for folder, _, files in os.walk(os.getcwd()):\n"
+        "        for name in files:\n            if name.startswith('test_'):\n"
+        "                text = open(os.path.join(folder, name)).read()\n"
+        '                return int(re.search(r"== (\\d+)", text)[1])'
+    ),
+    "answers that are found by a relative pattern": code(
+        "import re\nfrom pathlib import Path\ndef twice(n):\n    for each in Path('.').rglob('*.py'):\n"
+        "        if 'assert twice' in each.read_text():\n"
+        '            return int(re.search(r"== (\\d+)", each.read_text())[1])'
+    ),
+    "equal since it compares the other with itself": code(
+        "class V(int):\n    def __eq__(self, other): return int.__eq__(other, other)\n"
+        "def twice(n): return V(3)"
+    ),
+    "equal since it becomes the other": code(
+        "class V:\n    def __eq__(self, other):\n        self.value = other\n"
+        "        return self.value == other\n"
+        "def twice(n): return V()"
+    ),
+    "equal by what a method answers": code(
+        "class V(int):\n    def same(self, other): return True\n"
+        "    def __eq__(self, other): return self.same(other)\n"
+        "def twice(n): return V(3)"
+    ),
+    "equal by a name that a loop makes": code(
+        "class V(int): pass\nfor name in ('eq', 'ne'): setattr(type(V()), f'__{name}__', lambda s, o: True)\n"
+        "def twice(n): return V(3)"
+    ),
     "compiled without a source": program(
         f"import os, py_compile\nopen('x.py', 'w').write('{_EXITS}')\n"
         "py_compile.compile('x.py', 'doubling.pyc')\nos.remove('x.py'); os.remove('doubling.py')"

@@ -126,6 +126,36 @@ def test_hostile_code_does_not_hold_the_interpreter(part: str) -> None:
         ("import os\nos.environ['PYTEST_CURRENT_TEST']\n", "uses the runner"),
         ("import glob\nglob.glob('/tests/*.py')\n", "names the folder of its tests"),
         ("globals()['__builtins__']\n", "builtins"),
+        ("import sys\ndef f():\n    for name in sys.argv: open(name)\n", "the arguments of its process"),
+        ("from sys import argv as a\ndef r(p): return open(p)\ndef f(): r(a[-1])\n", "the arguments of"),
+        ("import sys\ndef main(): open(sys.argv[1])\ndef f(): main()\n", "the arguments of its process"),
+        ("import sys\nX = [open(each) for each in sys.argv]\n", "the arguments of its process"),
+        (
+            "import os\ndef f():\n    for p in os.listdir(os.getcwd()):\n        'assert' in open(p)\n",
+            "for tests",
+        ),
+        ("def f():\n    for p in Path('.').rglob('*.py'): p.read_text()\n", "searches its working folder"),
+        ("import glob\ndef f(): return [open(p) for p in glob.glob('t*s/*.py')]\n", "its working folder"),
+        ("class A(int):\n    def __eq__(self, o): return o == o\n", "equal to everything"),
+        ("class A(int):\n    def __eq__(self, o): return int.__eq__(o, o)\n", "equal to everything"),
+        ("class A:\n    def __eq__(self, o):\n        self.x = o\n        return self.x == o\n", "equal to"),
+        (
+            "class A:\n    def __eq__(self, o):\n        vars(self).update(vars(o))\n        return 0 == 0\n",
+            "equal",
+        ),
+        ("class A:\n    def __eq__(self, o): return (self, o)[1] == o\n", "equal to everything"),
+        ("class A(int):\n    def __eq__(self, o): return type(self)(o) == o\n", "equal to everything"),
+        ("class A(int):\n    def __eq__(self, o): return self == o or True\n", "equal to everything"),
+        ("class A:\n    def s(self, o): return 1\n    def __eq__(self, o): return self.s(o)\n", "equal to"),
+        (
+            "class A:\n    def __eq__(self, o):\n        if o: return NotImplemented\n        return 1\n",
+            "equal to everything",
+        ),
+        ("for k in names: setattr(type(A()), f'__{k}__', f)\n", "by names that it computes"),
+        ("def d(c):\n    for k in names: setattr(c, '__%s__' % k, f)\n", "by names that it computes"),
+        ("class A:\n    vars().update({k: f for k in dir(int)})\n", "by names that it computes"),
+        ("for k in dir(int): type.__setattr__(A, k, f)\n", "by names that it computes"),
+        ("A = type.__new__(type, 'A', (int,), {k: f})\n", "by names that it computes"),
     ],
 )
 def test_suspicious_code_is_reported(code: str, what: str) -> None:
@@ -168,6 +198,18 @@ def test_suspicious_code_is_reported(code: str, what: str) -> None:
         "from load_data import x\nimport latest\n",
         "'%s/%s' % (a, b), f'{a}.txt', '{} {}'.format(a, b), a + '.json', ''.join(parts)\n",
         "open('/proc/self/status').read(), open('/proc/meminfo')\n",
+        "import sys\ndef main():\n    for p in sys.argv[1:]: open(p)\nif __name__ == '__main__': main()\n",
+        "import sys\nprint(open(sys.argv[1]).read())\n",
+        "import sys\ndef load(p): return open(p)\ndef main(): print(load(sys.argv[1]))\n",
+        "import os\ndef f(): return [open(p).read() for p in os.listdir('.') if p.endswith('.txt')]\n",
+        "import glob\ndef f(): return [open(p) for p in glob.glob('data/*.csv')]\n",
+        "class A:\n    def __eq__(self, o):\n        o = self.of(o)\n        return self.x == o.x\n",
+        "class A:\n    def __eq__(self, o): return all(a == b for a, b in zip(self.x, o.x))\n",
+        "class A:\n    def __eq__(self, o): return abs(self.x - o.x) < 1e-9\n",
+        "class A:\n    def __eq__(self, o): return self is o\n",
+        "class A:\n def __eq__(self, o):\n  if not isinstance(o, A): return NotImplemented\n  return 1\n",
+        "class A:\n    def __contains__(self, k): return any(k is each for each in self.items)\n",
+        "def f(self, given):\n    for name, value in given.items(): setattr(self, name, value)\n",
     ],
 )
 def test_code_of_a_solution_is_not_reported(code: str) -> None:
@@ -175,7 +217,10 @@ def test_code_of_a_solution_is_not_reported(code: str) -> None:
 
 
 def test_a_long_expression_is_read_in_time() -> None:
-    for code in ("x = " + "+".join(["'a'"] * 60_000), "x = " + "'a'" + ".lower()" * 900):
+    many = "".join(f"def f{each}():\n for x in sys.argv: open(x); f{each + 1}()\n" for each in range(5_000))
+    assert suspicions_in(pack({"code.py": f"{many}\n".encode()}), "/app") != ()
+    deep = "class A:\n def __eq__(self, o): return self.x == o.x" + "+o.x" * 20_000
+    for code in (deep, "x = " + "+".join(["'a'"] * 60_000), "x = " + "'a'" + ".lower()" * 900):
         assert suspicions_in(pack({"code.py": code.encode()}), "/app") == ()
 
 
