@@ -8,6 +8,7 @@ from playwright.async_api import expect
 
 from proctor.v1 import run_pb2
 from proctor.v1.leaderboard_service_pb2 import ListHistoryRequest
+from tests.e2e.harness.run_ends import completed
 from tests.e2e.pages.conftest import MODELS, Site
 from tests.fakes.thorough_cases import first_cases
 from tests.harness.browser import Looks, tab
@@ -16,15 +17,21 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 # The runs of the site are limited to the first rows of each task.
 LIMITED = "/leaderboard?suite=starter&include=limited"
+LIMIT = 30
 SECONDS = 60
 
 
-@pytest_asyncio.fixture(loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def ranked(site: Site) -> Site:
-    """Once both runs are on the leaderboard: results adds them after they have ended."""
+    """Once the latest runs of both models are alike and on the leaderboard, whatever other tests ordered.
+
+    Results adds them after they have ended.
+    """
+    orders = [run_pb2.RunOrder(project_id=1, suite="starter", model=model, limit=LIMIT) for model in MODELS]
+    runs = [await completed(site.stack, order) for order in orders]
     async with tab(site.browser, site.url) as opened, asyncio.timeout(SECONDS):
         await opened.open(LIMITED)
-        while await opened.page.locator("tbody.band tr").count() < len(MODELS):
+        while not all([await opened.page.locator(f".ranking a[href='/runs/{run}']").count() for run in runs]):
             await opened.page.reload()
     return site
 
