@@ -24,7 +24,8 @@ class FewshotRule:
     """How examples are drawn. `drops_document`: a document is never its own example.
 
     `samples` are rows in the task's file; if there are any, they are the pool. `delimiter` follows each
-    example, `target_delimiter` precedes its answer; None: as before the answer of the question.
+    example, `target_delimiter` precedes its answer; None: as before the answer of the question. `code` draws
+    the examples instead of `sampler`.
     """
 
     sampler: FewshotSampler = FewshotSampler.DEFAULT
@@ -34,6 +35,7 @@ class FewshotRule:
     target_delimiter: str | None = None
     seed: int = 1234
     samples: tuple[SourceRow, ...] = ()
+    code: TaskCode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +127,9 @@ class TaskDefinition:
     def code_keys(self) -> tuple[str, ...]:
         """The keys whose Python code is executed."""
         of_examples = self.fewshot_rows.code if self.fewshot_rows else None
-        codes = [code for code in (self.rows.code, of_examples, self.scoring_code) if code is not None]
-        return tuple(dict.fromkeys(function.key for code in codes for function in code.functions))
+        codes = (self.rows.code, of_examples, self.fewshot.code, self.scoring_code)
+        functions = (function for code in codes if code is not None for function in code.functions)
+        return tuple(dict.fromkeys(function.key for function in functions))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,20 @@ from services.common.sandboxes.task_code.inside.program import BATCH_ROWS
 from services.common.sandboxes.task_code.ports import CodeEnded
 
 Said = Mapping[str, Any]
+# What is wrong where one key of a row gets another value.
+_OTHER_VALUE = (
+    "makes another {key} of row {row} where the rows are asked in another order: a function may keep nothing"
+    " between two rows"
+)
 # One object each: a NaN that is asked again is then equal to the first one in what has both.
 _NO_NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def answers(lines: Iterable[bytes]) -> Iterator[Said]:
-    """What the code says of each row; some are asked again, and have to get the same. Raises CodeEnded."""
+def answers(lines: Iterable[bytes], other_value: str = _OTHER_VALUE) -> Iterator[Said]:
+    """What the code says of each row; some are asked again, and have to get the same. Raises CodeEnded.
+
+    `other_value`: what is wrong where they do not.
+    """
     count = 0
     # What was made of the latest rows, for those that are asked again.
     recent: dict[int, object] = {}
@@ -26,7 +34,7 @@ def answers(lines: Iterable[bytes]) -> Iterator[Said]:
                 raise CodeEnded("wrote a line that is no row")
             if said["again"] >= count:
                 raise CodeEnded("ended before its last row")
-            _check_again(said, recent)
+            _check_again(said, recent, other_value)
         elif "end" in said:
             if said["end"] != count:
                 raise CodeEnded("ended before its last row")
@@ -63,14 +71,11 @@ def told(error: Mapping[str, object]) -> str:
     return f"failed in {key}{at}{f' ({where})' if where else ''}: {error.get('text')!s:.300}"
 
 
-def _check_again(said: Said, recent: Mapping[int, object]) -> None:
+def _check_again(said: Said, recent: Mapping[int, object], other_value: str) -> None:
     again, made = said["again"], said.get("made")
     first = recent.get(again % BATCH_ROWS)
     if made == first:
         return
     keys = first if isinstance(first, dict) else {}
     differing = [key for key in keys if not isinstance(made, dict) or made.get(key) != keys[key]]
-    raise CodeEnded(
-        f"makes another {differing[0] if differing else 'row'} of row {again} where the rows are asked in "
-        "another order: a function may keep nothing between two rows"
-    )
+    raise CodeEnded(other_value.format(key=differing[0] if differing else "row", row=again))

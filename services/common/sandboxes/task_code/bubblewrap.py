@@ -64,12 +64,17 @@ class BubblewrapCode:
         self._packages = packages
         self._limits = limits or CodeLimits()
         self._places = BoundedSemaphore(_AT_A_TIME)
+        # Code that holds a place of these waits for one of the others, and none of those for one of these.
+        self._outer_places = BoundedSemaphore(_AT_A_TIME)
 
-    def lines(self, files: CodeFiles, given: Iterator[bytes]) -> Generator[bytes, None, None]:
-        while not self._places.acquire(timeout=_POLL_SECONDS):
+    def lines(
+        self, files: CodeFiles, given: Iterator[bytes], *, takes_lines_of_code: bool = False
+    ) -> Generator[bytes, None, None]:
+        places = self._outer_places if takes_lines_of_code else self._places
+        while not places.acquire(timeout=_POLL_SECONDS):
             check_cancelled()
         with ExitStack() as opened:
-            opened.callback(self._places.release)
+            opened.callback(places.release)
             into, out, errors = (os.pipe() for _ in range(3))
             pipes = _Pipes(into[1], out[0], errors[0], given, self._limits)
             opened.callback(pipes.close)

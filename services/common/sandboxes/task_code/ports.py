@@ -12,9 +12,12 @@ class CodeEnded(Exception):
 
 
 class CodeRunner(Protocol):
-    def lines(self, files: CodeFiles, given: Iterator[bytes]) -> Generator[bytes, None, None]:
+    def lines(
+        self, files: CodeFiles, given: Iterator[bytes], *, takes_lines_of_code: bool = False
+    ) -> Generator[bytes, None, None]:
         """Lines that the code writes of the given lines, as `inside.program` does. They are not trusted.
 
-        Blocks; to be closed where it is not read to its end. Raises `CodeEnded`.
+        Blocks; to be closed where it is not read to its end. `takes_lines_of_code`: reading the given lines
+        may start other code. Raises `CodeEnded`.
         """
         ...

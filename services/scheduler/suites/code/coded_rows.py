@@ -4,11 +4,12 @@ import json
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from services.common.sandboxes.task_code.answers import answers
 from services.common.sandboxes.task_code.ports import CodeEnded, CodeRunner
+from services.scheduler.suites.code.drawn_examples import DrawnExamples
 from services.scheduler.suites.code.errors import TaskCodeFailed, TaskCodeOff, code_failed
 from services.scheduler.suites.code.loaded_sets import LoadedSets, row_lines
 from services.scheduler.suites.rows.ports import RowSource
@@ -25,19 +26,27 @@ class CodedRows:
 
     def open(self, reference: RowsReference) -> RowSet:
         """Raises `TaskCodeOff`; the rows raise `TaskCodeFailed`, and a few are read ahead."""
-        code = reference.code
-        if code is not None and self.runner is None:
-            keys = ", ".join(function.key for function in code.functions)
-            raise TaskCodeOff(task=code.task, keys=keys)
-        if code is None or self.runner is None:
+        draw, code = reference.draw, reference.code
+        if draw is not None:
+            drawn = DrawnExamples(draw, self._runner_of(draw.code))
+            found = self.open(replace(reference, draw=None))
+            return replace(found, rows=drawn.rows(found.rows))
+        if code is None:
             return self._given(reference)
+        runner = self._runner_of(code)
         sets = LoadedSets(code.task, reference.suite, self.rows)
-        coding = _Coding(code, self.runner, sets, reference.split)
+        coding = _Coding(code, runner, sets, reference.split)
         if code.loads_rows:
             coding.find_sets()
             return RowSet(coding.rows(lambda: ()), sets.provenance)
         found = self._given(reference)
         return RowSet(coding.rows(_Again(found, lambda: self._given(reference))), found.provenance)
+
+    def _runner_of(self, code: TaskCode) -> CodeRunner:
+        if self.runner is None:
+            keys = ", ".join(function.key for function in code.functions)
+            raise TaskCodeOff(task=code.task, keys=keys)
+        return self.runner
 
     def _given(self, reference: RowsReference) -> RowSet:
         """The rows that no code has changed."""

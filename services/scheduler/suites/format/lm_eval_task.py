@@ -29,7 +29,7 @@ from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fiel
 from services.scheduler.suites.format.suite_document import KeyPath, ValueFault
 from services.scheduler.suites.format.task_checks import CHOICE_FILTER
 from services.scheduler.suites.format.yaml_document import FunctionName
-from services.scheduler.suites.rows.task_code import CUSTOM_DATASET, PROCESS_DOCS, SAMPLES
+from services.scheduler.suites.rows.task_code import CUSTOM_DATASET, PROCESS_DOCS, SAMPLER, SAMPLES
 
 _LM_EVAL_KEYS = frozenset({"dataset_path", "dataset_name", *SPLIT_KEYS, "custom_dataset", "class"})
 _SAME_KEYS = (
@@ -199,7 +199,7 @@ def _set_examples(task: ConvertedTask, given: Fields) -> None:
 def _take_example_functions(task: ConvertedTask, given: Fields) -> None:
     """Takes the functions of `fewshot_config` out of it."""
     config = {key: value for key, value in examples_config(given).items() if value is not None}
-    named = (*CODE_KEYS, SAMPLES)
+    named = (*CODE_KEYS, SAMPLES, SAMPLER)
     task.example_functions = {key: name for key in named if isinstance(name := config.get(key), FunctionName)}
     if config:
         others = {key: value for key, value in config.items() if key not in task.example_functions}

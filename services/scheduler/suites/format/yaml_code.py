@@ -16,6 +16,7 @@ from services.scheduler.suites.rows.task_code import (
     CUSTOM_DATASET,
     PROCESS_DOCS,
     ROW_MAKERS,
+    SAMPLER,
     SAMPLES,
     CodeFunction,
     TaskCode,
@@ -48,13 +49,16 @@ class ScoringCode:
 
 @dataclass(frozen=True, slots=True)
 class TaskCodes:
-    """The code of a task: what makes its rows and its examples, and scores its answers. None: there is none.
+    """The code of a task: what makes its rows and its examples, draws those, and scores its answers.
+
+    None: there is none.
 
     `examples_are_made`: it gives the rows of the examples, which no file has.
     """
 
     rows: TaskCode | None = None
     examples: TaskCode | None = None
+    sampler: TaskCode | None = None
     scoring: ScoringCode | None = None
 
     @property
@@ -95,11 +99,10 @@ class _Reading:
 
 def read_codes(files: SuiteFiles, declaration: Declaration, task: ConvertedTask) -> TaskCodes:
     """Adds faults to the task. Its keys that name functions then name columns of its code."""
-    return TaskCodes(
-        _read_row_code(files, declaration, task),
-        _read_example_code(files, declaration, task),
-        _read_scoring_code(files, declaration, task),
-    )
+    rows = _read_row_code(files, declaration, task)
+    examples = _read_example_code(files, declaration, task)
+    sampler = _read_sampler_code(files, declaration, task, examples)
+    return TaskCodes(rows, examples, sampler, _read_scoring_code(files, declaration, task))
 
 
 def with_registered_filters(files: SuiteFiles, declaration: Declaration) -> Mapping[str, object]:
@@ -165,12 +168,26 @@ def _read_example_code(files: SuiteFiles, declaration: Declaration, task: Conver
     for key, name in {**task.functions, **task.example_functions}.items():
         is_own = key in task.example_functions
         is_unused = key == PROCESS_RESULTS or (key in _OF_DATA_SETS and is_written and not is_own)
-        if is_unused or (key in config and not is_own):
+        if is_unused or key == SAMPLER or (key in config and not is_own):
             continue
         found = reading.find(key, name, ("fewshot_config", key) if is_own else (key,))
         if found is not None and is_own and key not in ROW_MAKERS:
             config[key] = found.column
     task.fields["fewshot_config"] = config
+    return reading.code()
+
+
+def _read_sampler_code(
+    files: SuiteFiles, declaration: Declaration, task: ConvertedTask, examples: TaskCode | None
+) -> TaskCode | None:
+    """With the functions that word an example, since it may give rows of its own."""
+    name = task.example_functions.get(SAMPLER)
+    reading = _Reading(files, declaration, task)
+    if name is None or reading.find(SAMPLER, name, ("fewshot_config", SAMPLER)) is None:
+        return None
+    if examples is not None:
+        reading.functions += [each for each in examples.functions if each.key not in ROW_MAKERS]
+        reading.needed |= examples.files
     return reading.code()
 
 

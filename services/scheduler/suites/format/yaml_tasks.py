@@ -112,7 +112,7 @@ def _definition(fields: Fields, location: SuiteLocation, codes: TaskCodes) -> Ta
     rows, fewshot_rows = _rows(cast("Mapping[str, str]", fields["dataset"]), location)
     if codes.rows is not None and codes.rows.loads_rows:
         rows, fewshot_rows = replace(rows, hub_id=""), fewshot_rows and replace(fewshot_rows, hub_id="")
-    fewshot = _fewshot(fields)
+    fewshot = replace(_fewshot(fields), code=codes.sampler)
     if fewshot_rows is None and codes.examples is not None and (fewshot.samples or codes.examples_are_made):
         fewshot_rows = RowsReference(location.suite, samples=fewshot.samples)
     return TaskDefinition(
@@ -137,7 +137,7 @@ def _definition(fields: Fields, location: SuiteLocation, codes: TaskCodes) -> Ta
 def _digest(fields: Fields, codes: TaskCodes) -> str:
     """Covers the files of code, whichever functions of them are called."""
     parts = [json.dumps(fields, sort_keys=True).encode()]
-    for code in (codes.rows, codes.examples if codes.examples != codes.rows else None):
+    for code in (codes.rows, codes.examples if codes.examples != codes.rows else None, codes.sampler):
         parts += _code_parts(code) if code else []
     if codes.scoring:
         uses = [(place, *astuple(use)) for place, use in sorted(codes.scoring.metrics.items())]

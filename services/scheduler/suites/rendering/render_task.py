@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from random import Random
+from typing import cast
 
 from proctor.values.code import CodeCheck
 from proctor.values.sample import Prompt
@@ -23,13 +24,14 @@ from services.scheduler.suites.rendering.sample import (
 from services.scheduler.suites.rows.errors import UnreadableRow
 from services.scheduler.suites.rows.ports import RowSource
 from services.scheduler.suites.rows.row_source import (
+    ExampleDraw,
     Provenance,
     RowSet,
     RowsReference,
     SourceRow,
     chosen_rows,
 )
-from services.scheduler.suites.rows.task_code import is_code_column
+from services.scheduler.suites.rows.task_code import SAMPLER, is_code_column, without_code
 from services.scheduler.suites.suite import FewshotRule, FewshotSampler, TaskDefinition
 from services.scheduler.suites.templates.errors import RowFault
 
@@ -119,25 +121,34 @@ def open_task(
     task: TaskDefinition, source: RowSource, num_fewshot: int | None = None, limit: int | None = None
 ) -> RenderedTask:
     """Finds the rows now and renders them as they are read. `num_fewshot` None means the task's default."""
-    rows = _opened(source, task.rows)
     shots = task.fewshot.num_fewshot if num_fewshot is None else num_fewshot
-    if shots == 0:
-        return RenderedTask(render_task(task, rows.rows, limit=limit), rows.provenance)
-    if task.fewshot_rows is None:
-        own = task.fewshot.samples
-        if not own:
-            raise NoFewshotPool(task=task.name)
-        return RenderedTask(render_task(task, rows.rows, own, shots, limit), rows.provenance)
-    pool = _opened(source, task.fewshot_rows)
-    samples = render_task(task, rows.rows, _pool_rows(task, pool, shots), shots, limit)
-    # The definition of the task covers what its file has.
-    origin = None if task.fewshot_rows.is_written else pool.provenance
-    return RenderedTask(samples, rows.provenance, origin)
+    if shots and task.fewshot.code is not None:
+        pool, origin = _pool(source, task, shots)
+        rule = task.fewshot
+        draw = ExampleDraw(task.fewshot.code, pool, shots, rule.drops_document, rule.seed)
+        rows = _opened(source, replace(task.rows, draw=draw))
+    else:
+        rows = _opened(source, task.rows)
+        pool, origin = _pool(source, task, shots) if shots else ((), None)
+    return RenderedTask(render_task(task, rows.rows, pool, shots, limit), rows.provenance, origin)
 
 
 def _opened(source: RowSource, reference: RowsReference) -> RowSet:
     found = source.open(reference)
     return replace(found, rows=chosen_rows(found.rows, reference.where)) if reference.where else found
+
+
+def _pool(
+    source: RowSource, task: TaskDefinition, num_fewshot: int
+) -> tuple[Sequence[SourceRow], Provenance | None]:
+    """The rows that examples are of; the definition of the task covers those that its file has."""
+    if task.fewshot_rows is None:
+        if not task.fewshot.samples:
+            raise NoFewshotPool(task=task.name)
+        return task.fewshot.samples, None
+    pool = _opened(source, task.fewshot_rows)
+    rows = _pool_rows(task, pool, num_fewshot)
+    return rows, None if task.fewshot_rows.is_written else pool.provenance
 
 
 def _pool_rows(task: TaskDefinition, pool: RowSet, num_fewshot: int) -> list[SourceRow]:
@@ -268,12 +279,12 @@ def _kept(row: SourceRow) -> bytes:
     return kept
 
 
+# Examples that code draws: by their places in the pool, or as rows.
+_Drawn = Sequence[int | SourceRow]
+
+
 def _same(row: SourceRow) -> SourceRow:
     return row
-
-
-def _without_code(row: SourceRow) -> SourceRow:
-    return {name: value for name, value in row.items() if not is_code_column(name)}
 
 
 class _Examples:
@@ -287,13 +298,33 @@ class _Examples:
         self._pool = pool
         # Other code makes other columns of the same row, which is compared with the document.
         is_alike = task.fewshot_rows is None or task.fewshot_rows.code == task.rows.code
-        self._compared = _same if is_alike else _without_code
+        self._compared = _same if is_alike else without_code
         compared = list(map(self._compared, pool))
         self._draws = FewshotDraws(task.name, replace(task.fewshot, num_fewshot=num_fewshot), compared)
         self._rendered: dict[int, str] = {}
+        code = task.fewshot.code
+        self._drawn_column = code.column_of(SAMPLER) if code and num_fewshot else ""
 
     def before(self, document: SourceRow) -> str:
+        if self._drawn_column:
+            return "".join(self._within_limit(cast("_Drawn", document[self._drawn_column])))
         return "".join([self._example(index) for index in self._draws.draw(self._compared(document))])
+
+    def _within_limit(self, drawn: _Drawn) -> Iterator[str]:
+        """Code may draw as many examples as it likes, and rows that are not in the pool."""
+        length = 0
+        for each in drawn:
+            text = self._example(each) if isinstance(each, int) else self._made_example(each)
+            length += len(text)
+            if length > MAX_SAMPLE_BYTES:
+                raise RowFault(f"its examples have more than the {MAX_SAMPLE_BYTES} bytes allowed")
+            yield text
+
+    def _made_example(self, row: SourceRow) -> str:
+        try:
+            return self._renderer.example(row)
+        except RowFault as fault:
+            raise RowFault(f"an example that its sampler made: {fault.problem}", fault.field) from fault
 
     def _example(self, index: int) -> str:
         if index not in self._rendered:

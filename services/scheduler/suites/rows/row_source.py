@@ -39,7 +39,7 @@ class RowsReference:
 
     `samples`: rows of the task's own file instead. `code` of the task makes its rows of those. `data_files`
     are the files of the split in the hub's data set, where the task names them. `where`: the rows are those
-    that have these values in these columns.
+    that have these values in these columns. `draw`: each row gets a column of examples.
     """
 
     suite: str
@@ -53,6 +53,7 @@ class RowsReference:
     csv: CsvForm = TEXT_WITH_HEADER
     code: TaskCode | None = None
     where: tuple[tuple[str, object], ...] = ()
+    draw: "ExampleDraw | None" = None
 
     @property
     def is_written(self) -> bool:
@@ -69,6 +70,20 @@ class RowsReference:
         files = [f"of {', '.join(self.data_files)}"] if self.data_files else []
         files += [f"{column} {value!r}" for column, value in self.where]
         return f"{self.hub_id} ({', '.join([*parts, f'split {self.split!r}', *files])})"
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleDraw:
+    """The sampler of `code` draws `num_fewshot` rows of `pool` for each row, which it is told if it drops it.
+
+    The other functions of `code` word examples that are no rows of the pool.
+    """
+
+    code: TaskCode
+    pool: Sequence[SourceRow]
+    num_fewshot: int
+    drops_document: bool
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)

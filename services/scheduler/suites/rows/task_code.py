@@ -6,6 +6,8 @@ from dataclasses import dataclass
 PROCESS_DOCS = "process_docs"
 # Of few-shot examples: a function without arguments that gives the rows.
 SAMPLES = "samples"
+# Of few-shot examples: a class that draws them for each row.
+SAMPLER = "sampler"
 # A function that gives all rows by their splits.
 CUSTOM_DATASET = "custom_dataset"
 ROW_MAKERS = frozenset({PROCESS_DOCS, SAMPLES, CUSTOM_DATASET})
@@ -44,6 +46,9 @@ class TaskCode:
     files: Mapping[str, bytes]
     arguments: str = ""
 
+    def column_of(self, key: str) -> str:
+        return next(function.column for function in self.functions if function.key == key)
+
     @property
     def loads_rows(self) -> bool:
         """No data set has the rows: the code loads them, or makes them of nothing."""
@@ -57,3 +62,8 @@ class TaskCode:
 
 def is_code_column(name: str) -> bool:
     return name.startswith(_COLUMN_BEGIN)
+
+
+def without_code(row: Mapping[str, object]) -> Mapping[str, object]:
+    """The row without what code made of it."""
+    return {name: value for name, value in row.items() if not is_code_column(name)}

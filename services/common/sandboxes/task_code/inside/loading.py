@@ -17,6 +17,14 @@ class SetIsMissing(BaseException):
         self.asked = asked
 
 
+def read_rows(lines: BinaryIO) -> list[Row]:
+    """Rows as lines of JSON, which a null ends."""
+    rows: list[Row] = []
+    while (row := json.loads(lines.readline())) is not None:
+        rows.append(row)
+    return rows
+
+
 class SentSets:
     """The rows that were sent, by what the code asks for, as JSON."""
 
@@ -24,11 +32,8 @@ class SentSets:
         self._sets: dict[str, list[Row]] = {}
 
     def read(self, keys: Sequence[str], lines: BinaryIO) -> None:
-        """The rows of each set are lines, and a null ends them."""
         for key in keys:
-            rows = self._sets[key] = []
-            while (row := json.loads(lines.readline())) is not None:
-                rows.append(row)
+            self._sets[key] = read_rows(lines)
 
     def load_dataset(
         self,

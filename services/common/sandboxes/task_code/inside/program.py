@@ -9,7 +9,7 @@ import os
 import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -17,8 +17,9 @@ from services.common.sandboxes.task_code.inside.aggregating import figures
 from services.common.sandboxes.task_code.inside.dataset import Dataset, stand_in
 from services.common.sandboxes.task_code.inside.errors import fact_of
 from services.common.sandboxes.task_code.inside.filtering import filter_functions, stand_in_filters
-from services.common.sandboxes.task_code.inside.loading import SentSets, SetIsMissing
+from services.common.sandboxes.task_code.inside.loading import SentSets, SetIsMissing, read_rows
 from services.common.sandboxes.task_code.inside.modules import TaskFiles, is_installed
+from services.common.sandboxes.task_code.inside.sampling import SAMPLER, Draws, stand_in_samplers
 from services.common.sandboxes.task_code.inside.scoring import scoring_functions
 from services.common.sandboxes.task_code.inside.scratch import Scratch
 
@@ -90,6 +91,38 @@ class Program:
             count += len(batch)
         self.write({"end": count})
 
+    def draw(self, pool: list[Row], documents: Iterator[Row], wanted: Mapping[str, int]) -> None:
+        """Draws examples of documents in order: a sampler keeps what it drew, and each draw depends on it.
+
+        Two of them have to draw the same for the first batch: the other one in a copy of this process.
+        """
+        draws = Draws(self.functions.pop(SAMPLER), pool, wanted, self._made)
+        first = list(islice(documents, BATCH_ROWS))
+        gc.freeze()
+        if self._scratch:
+            self._scratch.keep()
+        self._in_copy(lambda batch, start: self._draw(draws, batch, start), first, 0)
+        if self._scratch:
+            self._scratch.restore()
+        self.write({"end": self._draw(draws, chain(first, documents), len(first))})
+
+    def _draw(self, draws: Draws, documents: Iterable[Row], known: int) -> int:
+        """Writes what is drawn for each document, of `known` ones only some again. Returns their number."""
+        number = -1
+        try:
+            draw = draws.begun()
+            for number, document in enumerate(documents):
+                made = draw(document, number)
+                if number >= known:
+                    self._output.write(f'{{"made": {made}}}\n'.encode())
+                elif number % AGAIN_EVERY == 0 or number == known - 1:
+                    self._output.write(f'{{"again": {number}, "made": {made}}}\n'.encode())
+        except (Failed, SetIsMissing):
+            raise
+        except BaseException as error:
+            raise Failed(SAMPLER, number) from error
+        return number + 1
+
     def write(self, line: Row) -> None:
         self._output.write(json.dumps(line, default=_plain).encode())
         self._output.write(b"\n")
@@ -125,7 +158,7 @@ class Program:
         except BaseException as error:
             raise Failed(key, -1) from error
 
-    def _in_copy(self, ask: Callable[[list[Row], int], None], batch: list[Row], start: int) -> None:
+    def _in_copy(self, ask: Callable[[list[Row], int], object], batch: list[Row], start: int) -> None:
         """In a copy of this process, so that what the functions keep is gone afterwards."""
         self._output.flush()
         if self._scratch:
@@ -254,6 +287,7 @@ def main(folder: str, scratch: str) -> None:
     stand_in(sets.load_dataset)
     if not is_installed(files, "lm_eval"):
         stand_in_filters()
+        stand_in_samplers()
     random.seed(SEED)
     program = Program({}, output, folder)
     try:
@@ -264,6 +298,9 @@ def main(folder: str, scratch: str) -> None:
             for figure in figures(functions, _rows(sys.stdin.buffer), folder):
                 program.write(figure)
             program.write({"end": len(functions)})
+        elif "draws" in header:
+            pool = read_rows(sys.stdin.buffer)
+            program.draw(pool, _rows(sys.stdin.buffer), header["draws"])
         elif header.get("only_loads"):
             program.find_missing_set(header["loads"])
             program.write({"end": 0})

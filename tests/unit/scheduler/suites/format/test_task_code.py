@@ -121,6 +121,31 @@ def test_examples_of_the_file_are_asked_by_its_code_and_not_processed(samples: s
     assert keys == (["doc_to_text", "samples"] if "function" in samples else ["doc_to_text"])
 
 
+def test_a_sampler_has_the_functions_that_word_examples() -> None:
+    own = "fewshot_config: {sampler: !function draws.Own, doc_to_target: !function utils.target}\n"
+    files = {"suite.yaml": TASK + own, "utils.py": "", "draws.py": "A = 1\n"}
+    task = task_of(files)
+    assert task.fewshot.code is not None
+    assert task.rows.code is not None
+    assert [(each.key, each.path, each.function) for each in task.fewshot.code.functions] == [
+        ("sampler", "draws.py", "Own"),
+        ("doc_to_text", "utils.py", "text"),
+        ("doc_to_target", "utils.py", "target"),
+    ]
+    assert set(task.rows.code.files) == {"utils.py"}
+    assert set(task.code_keys) == {"process_docs", "doc_to_text", "doc_to_target", "sampler"}
+    changed = task_of({**files, "draws.py": "A = 2\n"})
+    assert changed.definition_digest != task.definition_digest
+
+
+def test_a_sampler_may_be_all_the_code_of_a_task() -> None:
+    text = TASK.replace("process_docs: !function utils.process\n", "").replace("!function utils.text", "word")
+    own = "num_fewshot: 1\nfewshot_config: {sampler: !function utils.Own, samples: [{word: a}]}\n"
+    task = task_of({"suite.yaml": text + own, "utils.py": ""})
+    assert task.code_keys == ("sampler",)
+    assert (task.rows.code, task.fewshot_rows, task.fewshot.samples) == (None, None, ({"word": "a"},))
+
+
 def test_a_function_is_looked_for_beside_the_file_that_names_it() -> None:
     files = {
         "suite.yaml": "include: own/task.yaml\n",
