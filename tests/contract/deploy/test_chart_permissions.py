@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.deploy.rendered import egress, of_kind, pods
+from tests.contract.deploy.rendered import Document, containers, egress, of_kind, pods
 from tests.contract.deploy.settings import SETTINGS
 from tests.fakes.thorough_cases import first_cases
 from tests.harness.helm import EXAMPLES, Setting, render
@@ -155,3 +155,35 @@ def test_services_of_the_production_example_talk_over_tls() -> None:
         if service != "gateway":
             assert env["PROCTOR_NATS_URL"].startswith("tls://")
             assert env["PROCTOR_NATS_CA_FILE"]
+
+
+def test_code_of_tasks_is_off_until_the_environment_of_both_services_says_otherwise() -> None:
+    given: list[Document] = [
+        {"name": "PROCTOR_TASK_CODE", "value": "sandbox"},
+        {"name": "PROCTOR_TASK_CODE_PACKAGES", "value": "/packages"},
+    ]
+    every = [variable for name in SETTINGS for _, pod in pods(name) for variable in _environment(pod)]
+    assert "PROCTOR_TASK_CODE" not in {variable["name"] for variable in every}
+    own: dict[str, list[Document]] = {
+        "env": given,
+        "volumes": [
+            {"name": "packages", "persistentVolumeClaim": {"claimName": "packages", "readOnly": True}}
+        ],
+        "volumeMounts": [{"name": "packages", "mountPath": "/packages", "readOnly": True}],
+    }
+    values = {"scheduler": own, "results": own}
+    made = render(Setting((EXAMPLES["trying-out"],), values))
+    having = {
+        each["metadata"]["name"]: each["spec"]["template"]
+        for each in made
+        if each["kind"] == "Deployment" and given[0] in _environment(each["spec"]["template"])
+    }
+    assert having.keys() == {"proctor-scheduler", "proctor-results"}
+    for pod in having.values():
+        assert given[1] in _environment(pod)
+        assert own["volumes"][0] in pod["spec"]["volumes"]
+        assert own["volumeMounts"][0] in containers(pod)[0]["volumeMounts"]
+
+
+def _environment(pod: Document) -> list[Document]:
+    return [variable for container in containers(pod) for variable in container.get("env", ())]

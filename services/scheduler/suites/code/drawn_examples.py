@@ -44,7 +44,7 @@ class DrawnExamples:
             raise self._failed("ended before its last row")
 
     def _sent(self, documents: Iterable[SourceRow]) -> Iterator[bytes]:
-        """What is wanted, the pool up to a null, then the documents, which are empty where they may be drawn."""
+        """What is wanted, the pool up to a null, then the documents, empty where no row is dropped."""
         draw = self.draw
         named = {each.key: (each.path, each.function) for each in draw.code.functions}
         wanted = {"num_fewshot": draw.num_fewshot, "seed": draw.seed}

@@ -1,15 +1,17 @@
 """Where the rows of a task of lm-evaluation-harness come from: its data set, its files and their options."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from services.scheduler.suites.format.metric_checks import Fields
-from services.scheduler.suites.format.suite_document import ValueFault
+from services.scheduler.suites.format.suite_document import ValueFault, path_problem
 
 SPLIT_KEYS = ("test_split", "validation_split", "training_split")
 DATA_KEYS = ("dataset_path", "dataset_name", "dataset_kwargs", *SPLIT_KEYS, "fewshot_split")
+# What rows would be asked with.
+MEDIA = {"doc_to_image": "images", "doc_to_audio": "sound"}
 FILE_FORMATS = frozenset({"json", "csv", "parquet"})
 # How the library loads rows, not which.
 _WITHOUT_EFFECT = frozenset(
@@ -173,3 +175,38 @@ def examples_config(given: Fields) -> Fields:
 
 def first(given: Fields, *keys: str) -> str:
     return next((str(given[key]) for key in keys if key in given), "")
+
+
+def media_problem(key: str, counted: str = "") -> str:
+    return (
+        f"its rows{counted} are asked with {MEDIA[key]}, and models are asked in text only: run it in"
+        " lm-evaluation-harness, and import its log"
+    )
+
+
+def with_row_counts(
+    faults: Sequence[ValueFault], dataset: Fields, count: Callable[[str], int | None]
+) -> list[ValueFault]:
+    """`dataset` is that of the task; a data set of the hub is not asked for its rows.
+
+    `count` counts the rows of the suite's file with this path. It may raise OSError.
+    """
+    keys = {(key,): key for key in MEDIA}
+    if all(found.path not in keys for found in faults):
+        return list(faults)
+    counted = _counted(dataset, count)
+    return [
+        replace(found, problem=media_problem(keys[found.path], counted)) if found.path in keys else found
+        for found in faults
+    ]
+
+
+def _counted(dataset: Fields, count: Callable[[str], int | None]) -> str:
+    path = dataset.get("file")
+    if not isinstance(path, str) or path_problem(path):
+        return ""
+    try:
+        found = count(path)
+    except OSError:
+        return ""
+    return "" if found is None else f" ({found:,} in {path})"

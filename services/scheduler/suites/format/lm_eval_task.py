@@ -20,9 +20,11 @@ from services.scheduler.suites.format.lm_eval_metrics import (
 from services.scheduler.suites.format.lm_eval_rows import (
     DATA_KEYS,
     FILE_FORMATS,
+    MEDIA,
     SPLIT_KEYS,
     convert_rows,
     examples_config,
+    media_problem,
     named_pool,
 )
 from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fields
@@ -44,8 +46,7 @@ _UNSUPPORTED = {
     PROCESS_RESULTS: "only Python code can score answers, as !function names it",
     CUSTOM_DATASET: "only Python code can load rows, as !function names it",
     "class": "such a class makes its requests by itself: run it in lm-evaluation-harness, and import its log",
-    "doc_to_image": "models are asked in text only",
-    "doc_to_audio": "models are asked in text only",
+    **{key: media_problem(key) for key in MEDIA},
     "use_prompt": "prompts are written in the task, not taken from promptsource",
     "group": "groups are files of their own",
 }

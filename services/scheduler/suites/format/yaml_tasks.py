@@ -4,12 +4,15 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import cast
 
 from proctor.values.code import DEFAULT_CODE_SECONDS, CodeAnswer
 from proctor.values.metrics.names import headline_first
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
+from services.scheduler.suites.format.lm_eval_rows import with_row_counts
 from services.scheduler.suites.format.lm_eval_task import code_faults, convert_lm_eval_task, is_lm_eval_task
 from services.scheduler.suites.format.metric_checks import NON_OPTION_KEYS, Fields
 from services.scheduler.suites.format.schema import schema_faults
@@ -23,6 +26,7 @@ from services.scheduler.suites.format.yaml_code import (
 )
 from services.scheduler.suites.format.yaml_files import Declaration, SuiteFiles
 from services.scheduler.suites.rows.csv_form import csv_form
+from services.scheduler.suites.rows.file_row_counts import count_rows
 from services.scheduler.suites.rows.row_source import RowsReference, SourceRow
 from services.scheduler.suites.rows.task_code import TaskCode
 from services.scheduler.suites.suite import (
@@ -56,9 +60,11 @@ def read_task(files: SuiteFiles, declaration: Declaration, location: SuiteLocati
     is_of_lm_eval = is_lm_eval_task(fields)
     if is_of_lm_eval:
         converted = convert_lm_eval_task(with_registered_filters(files, declaration))
-        fields, origins, faults = converted.fields, converted.origins, converted.faults
+        fields, origins = converted.fields, converted.origins
         if fields:
             codes = read_codes(files, declaration, converted)
+        dataset = cast("Fields", fields.get("dataset", {}))
+        faults = with_row_counts(converted.faults, dataset, partial(_count, files, location, dataset))
         has_coded_metrics = bool(converted.coded_metrics)
     else:
         faults = list(code_faults(fields))
@@ -78,6 +84,13 @@ def read_task(files: SuiteFiles, declaration: Declaration, location: SuiteLocati
         return None
     definition = _definition(fields, location, codes)
     return _with_indexes(definition) if is_of_lm_eval else definition
+
+
+def _count(files: SuiteFiles, location: SuiteLocation, dataset: Fields, path: str) -> int | None:
+    """Rows of a file; that of an installed suite may be large, so it is not read into memory."""
+    is_installed = files.sent_files is None
+    with (location.folder / path).open("rb") if is_installed else BytesIO(files.read(path)) as content:
+        return count_rows(content, path, csv_form(cast("Fields", dataset.get("csv", {}))))
 
 
 def _with_indexes(task: TaskDefinition) -> TaskDefinition:

@@ -33,7 +33,7 @@ MAX_ROW_VALUES = 1024 * 1024
 # Maximum number of values in the lists of a group: all may belong to one row, which is decoded as a whole.
 MAX_GROUP_VALUES = 32 * 1024 * 1024
 PROCESS_BYTES = 3 * 1024 * 1024 * 1024
-# Names of the columns, parts of rows, then the end or an error.
+# Names of the columns with the number of rows, parts of rows, then the end or an error.
 COLUMNS, PART, END, ERROR = b"C", b"P", b"E", b"X"
 _CHUNK_BYTES = 64 * 1024
 
@@ -87,7 +87,7 @@ def _decode(content: IO[bytes], give: Callable[..., None]) -> None:
     try:
         parquet = ParquetFile(content, buffer_size=_CHUNK_BYTES, pre_buffer=False)
         _check_groups(parquet)
-        give(COLUMNS, to_bytes(list(parquet.schema_arrow.names)))
+        give(COLUMNS, to_bytes((list(parquet.schema_arrow.names), parquet.metadata.num_rows)))
         for batch in parquet.iter_batches(batch_size=ROWS_AT_ONCE, use_threads=False):
             for part in _small_parts(batch):
                 rows = [part] if isinstance(part, str) else [_fit(row) for row in part.to_pylist()]

@@ -31,9 +31,10 @@ class UnfitRow:
 
 @dataclass(frozen=True, slots=True)
 class ParquetRows:
-    """`rows` can be read once; it raises `UnreadableParquet`."""
+    """`rows` can be read once; it raises `UnreadableParquet`. `count`: as the file says."""
 
     columns: Sequence[str]
+    count: int
     rows: Iterator[SourceRow | UnfitRow]
 
 
@@ -47,7 +48,7 @@ def open_parquet(content: IO[bytes], cpu_seconds: int) -> ParquetRows:
         env={"PATH": os.defpath, "ARROW_DEFAULT_MEMORY_POOL": "system"},
     )
     frames = _Frames(process)
-    return ParquetRows(frames.columns(), frames.rows())
+    return ParquetRows(*frames.columns(), frames.rows())
 
 
 class _Frames:
@@ -60,9 +61,10 @@ class _Frames:
         self._process = process
         weakref.finalize(self, _end, process)
 
-    def columns(self) -> Sequence[str]:
+    def columns(self) -> tuple[Sequence[str], int]:
+        """With the number of rows."""
         try:
-            return from_bytes(self._next(COLUMNS) or b"", list[str])
+            return from_bytes(self._next(COLUMNS) or b"", tuple[list[str], int])
         except UnexpectedValue as error:
             raise self._ended_by(_without_rows(error)) from error
 

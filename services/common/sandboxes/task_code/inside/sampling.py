@@ -84,11 +84,14 @@ def stand_in_samplers() -> None:
     module = ModuleType("lm_eval.api.samplers")
     module.__dict__.update({each.__name__: each for each in (ContextSampler, FirstNSampler)})
     package = ModuleType("lm_eval.api")
-    # Else what is absent of it would fail where it is imported.
-    package.__getattr__ = lambda name: getattr(Absent("lm_eval"), name)  # type: ignore[method-assign]
-    package.samplers = module  # type: ignore[attr-defined]
+    # What is absent of it fails where it is used, not where it is imported.
+    package.__getattr__ = _of_package  # type: ignore[method-assign]  # PEP 562
     for each in (package, module):
         sys.modules.setdefault(each.__name__, each)
+
+
+def _of_package(name: str) -> Any:
+    return sys.modules.get(f"lm_eval.api.{name}") or getattr(Absent("lm_eval"), name)
 
 
 class Draws:

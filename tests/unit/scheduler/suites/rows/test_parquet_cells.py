@@ -145,7 +145,7 @@ def frames(*parts: tuple[bytes, bytes]) -> bytes:
     return b"".join(head_of(kind, content) + content for kind, content in parts)
 
 
-NAMES = (COLUMNS, to_bytes(["a"]))
+NAMES = (COLUMNS, to_bytes((["a"], 1)))
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ NAMES = (COLUMNS, to_bytes(["a"]))
         (frames(NAMES, (PART, rows_to_bytes([{"a": 1}]))), "more memory or time"),
         (frames((PART, rows_to_bytes([{"a": 1}]))), "wrote no rows"),
         (frames((END, b"")), "wrote no rows"),
-        (frames((COLUMNS, to_bytes([1]))), "wrote no rows"),
+        (frames((COLUMNS, to_bytes(([1], 1)))), "wrote no rows"),
         (frames(NAMES, NAMES), "wrote no rows"),
         (frames(NAMES, (PART, pickle.dumps([{"a": 1}]))), "wrote no rows"),
         (frames(NAMES, (ERROR, b"\x01")), "wrote no rows"),
