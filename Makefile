@@ -99,8 +99,8 @@ files_at_a_time = --processes
 
 .PHONY: test-without-vllm test-with-vllm
 test-without-vllm: $(VENV)/.installed
-# They compute, but for a few.
-	$(BIN)/pytest -m "not thorough" tests/unit tests/contract $(files_at_a_time) 3 $(report) $(PYTEST_ARGS)
+# Those of contracts wait a third of their time: first, while vLLM is installed beside them.
+	$(BIN)/pytest -m "not thorough" tests/contract tests/unit $(files_at_a_time) 5 $(report) $(PYTEST_ARGS)
 
 test-with-vllm: $(VENV)/.installed vllm
 # They wait more than half of their time.
