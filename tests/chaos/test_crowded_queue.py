@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+import pytest
+
 from proctor.stack.supervision.child import SupervisedChild
 from tests.chaos.faults.stack_faults import kill_child
 from tests.fakes.eventually import eventually
@@ -40,6 +42,7 @@ async def crowded_stack() -> AsyncIterator[StackHarness]:
             yield stack
 
 
+@pytest.mark.thorough
 async def test_a_crowd_outlives_the_leader() -> None:
     watched = Watched()
     async with crowded_stack() as stack, replica(stack, "scheduler") as second:
