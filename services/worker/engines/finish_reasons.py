@@ -86,14 +86,18 @@ def read_finish_reason(value: object) -> str:
     letters = _letters(reason)
     if letters in _WITHHELD:
         raise RequestRefused(f"The server's content filter withheld the answer, or a part of it ({reason}).")
-    refuse_broken(value)
+    _refuse_broken(reason, letters)
     return _WORDS.get(letters, reason)
 
 
 def refuse_broken(value: object) -> None:
     """Raises where the server or its engine ended the answer, and not the model."""
     reason = _word(value)
-    if _letters(reason) in _BROKEN:
+    _refuse_broken(reason, _letters(reason))
+
+
+def _refuse_broken(reason: str, letters: str) -> None:
+    if letters in _BROKEN:
         raise ProviderFailed(f"The server broke off its answer ({reason}).")
 
 

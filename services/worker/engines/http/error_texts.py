@@ -17,11 +17,11 @@ _TOO_LONG = re.compile(
 # OpenAI reports by 429 a request that is larger than all that a minute allows.
 _OVER_LIMIT = re.compile(r"request too large\b|input or output tokens must be reduced", re.IGNORECASE)
 # Only what no rate limit says: such an account is refused until it is paid for.
-_NO_CREDIT = re.compile(
+_NO_CREDIT_TEXT = (
     r"insufficient (\w+ )?(credit|balance|fund)s?\b|(balance|credit) is too low|in arrears|余额不足|欠费"
-    r"|account\b.{0,80} (is|has been|was) suspended",
-    re.IGNORECASE,
+    r"|account\b.{0,80} (is|has been|was) suspended"
 )
+_NO_CREDIT = re.compile(_NO_CREDIT_TEXT, re.IGNORECASE)
 # Some servers refuse a key by 403, others a prompt.
 _FILTERED = re.compile(
     r"flagged|moderation|usage guidelines|safety (check|filter|system)|content (filter|policy|violat)",
@@ -31,8 +31,8 @@ _NAMED_STATUS = re.compile(
     r"(?:^|\b(?:error|status|http|code)\W{0,3}(?:code\W{0,3})?)([45][0-9]{2})\b", re.IGNORECASE
 )
 _PATTERNS: Sequence[tuple[int, str]] = (
-    (402, r"insufficient (\w+ )?(credit|balance|fund|quota)|payment required|in arrears|余额不足|欠费"),
-    (402, r"(out of|not enough|more|no( \w+)?) (credit|fund)s?\b|balance is too low"),
+    (402, _NO_CREDIT_TEXT),
+    (402, r"insufficient (\w+ )?quota|payment required|(out of|not enough|more|no( \w+)?) (credit|fund)s?\b"),
     (401, r"(invalid|incorrect|wrong|missing|expired|no) (api|auth\w*|access)[ _-]?(key|token)"),
     (401, r"unauthori[sz]ed"),
     (429, r"rate[ _-]?limit|too many requests"),

@@ -226,9 +226,9 @@ class OpenAIStream:
             self.text.add(choice.get("text"))
             return
         delta = object_of(choice.get("delta"))
-        if not delta and not self.text.whole:
+        if not delta and (message := object_of(choice.get("message"))) and not self.text.whole:
             # The answer in one piece; behind deltas it repeats them.
-            delta = object_of(choice.get("message"))
+            delta = message
         self.text.add(content_text(delta.get("content")))
         self.text.add_reasoning(reasoning_text(delta))
         self._instead |= {name: delta[name] for name in _INSTEAD if delta.get(name)}
