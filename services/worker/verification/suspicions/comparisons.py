@@ -3,6 +3,8 @@
 import ast
 from collections.abc import Iterator, Sequence
 
+from services.worker.verification.suspicions.dotted_names import last_name
+
 # Calls that say of an object what it is, and not what it is equal to.
 _OF_KIND = frozenset({"bool", "callable", "hasattr", "isinstance", "issubclass", "type"})
 _CHANGES = frozenset({"update", "__setattr__", "__setitem__", "setdefault", "append", "extend", "add"})
@@ -52,7 +54,7 @@ class Comparisons:
                 ),
                 body=[ast.Return(value=ast.Name() as answer)],
             ):
-                return _is_left_to_other(answer) and _last(kind) in self._classes | {"__class__"}
+                return _is_left_to_other(answer) and last_name(kind) in self._classes | {"__class__"}
         return False
 
     def _looks(self, node: ast.AST, sides: "_Sides") -> bool:
@@ -75,8 +77,8 @@ class Comparisons:
 
     def _says_nothing(self, func: ast.expr) -> bool:
         """Whether a function of the file compares nothing, and calls nothing that might."""
-        name = _last(func)
-        if name == "__class__" or (isinstance(func, ast.Call) and _last(func.func) == "type"):
+        name = last_name(func)
+        if name == "__class__" or (isinstance(func, ast.Call) and last_name(func.func) == "type"):
             # A copy of the other: `type(self)(other)`.
             return True
         if name not in self._silent:
@@ -209,10 +211,6 @@ def _is_always(node: ast.expr) -> bool:
         case ast.Compare(left=ast.Compare(), ops=[ast.IsNot()], comparators=[ast.Constant()]):
             return True
     return False
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _has(node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from services.worker.verification.suspicions import known_names as names
+from services.worker.verification.suspicions.dotted_names import last_name
 from services.worker.verification.suspicions.folded_texts import UNKNOWN, FoldedTexts
 
 _READS = frozenset({"open", "read_text", "read_bytes", "fdopen", "memory_map", "mmap"})
@@ -130,21 +131,21 @@ def _is_search(node: ast.AST) -> bool:
 
 
 def _is_read(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and _last(node.func) in _READS
+    return isinstance(node, ast.Call) and last_name(node.func) in _READS
 
 
 def _lists_here(node: ast.AST, folded: FoldedTexts) -> bool:
     """Lists the working folder, or finds Python files below it."""
-    if not isinstance(node, ast.Call) or _last(node.func) not in _LISTS:
+    if not isinstance(node, ast.Call) or last_name(node.func) not in _LISTS:
         return False
     first = folded.text(node.args[0]) if node.args else None
     pattern = first or ""
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-    if _last(node.func) in ("walk", "fwalk", "scandir", "listdir"):
+    if last_name(node.func) in ("walk", "fwalk", "scandir", "listdir"):
         return not node.args or _is_here(node.args[0], folded)
     is_glob = owner is None or (isinstance(owner, ast.Name) and owner.id == "glob")
     is_here = is_glob or (owner is not None and _is_here(owner, folded))
-    if _last(node.func) == "iterdir":
+    if last_name(node.func) == "iterdir":
         return is_here
     if UNKNOWN in pattern or pattern.startswith("/") or not is_here:
         return False
@@ -159,12 +160,13 @@ def _is_here(node: ast.expr, folded: FoldedTexts) -> bool:
         case ast.Attribute(attr="curdir"):
             return True
         case ast.Call(func=func, args=[]):
-            name = _last(func)
+            name = last_name(func)
             if name in ("absolute", "resolve") and isinstance(func, ast.Attribute):
                 return _is_here(func.value, folded)
             return name in ("getcwd", "getcwdb", "cwd", "Path", "PurePath", "PosixPath")
         case ast.Call(func=func, args=[inner]):
-            return _last(func) in ("Path", "abspath", "realpath", "str", "fspath") and _is_here(inner, folded)
+            is_same = last_name(func) in ("Path", "abspath", "realpath", "str", "fspath")
+            return is_same and _is_here(inner, folded)
     return False
 
 
@@ -172,7 +174,3 @@ def _is_hint(node: ast.AST, folded: FoldedTexts) -> bool:
     if not isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
         return False
     return bool(_HINTS.search(folded.text(node) or ""))
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from services.worker.verification.suspicions import known_names as names
 from services.worker.verification.suspicions.changed_libraries import LibraryChanges
 from services.worker.verification.suspicions.comparisons import Comparisons
+from services.worker.verification.suspicions.dotted_names import last_name
 from services.worker.verification.suspicions.folded_texts import FoldedTexts
 from services.worker.verification.suspicions.made_classes import MadeClasses
 from services.worker.verification.suspicions.own_tests import reads_tests
@@ -272,7 +273,7 @@ class _Reader:
         if isinstance(node, ast.Call) and node.args:
             is_import = self._name_of(node.func) in ("__import__", "import_module")
             return (self._folded.known(node.args[0]) or "") if is_import else ""
-        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        name = last_name(node)
         return self._own_names.get(name, name)
 
     def _text(self, text: str) -> Iterator[str]:
@@ -341,7 +342,7 @@ class _Reader:
         """Names of a module that are looked up in its `__dict__`, or in `vars` or `globals`."""
         name = self._folded.known(node.slice)
         of = node.value.func if isinstance(node.value, ast.Call) else node.value
-        place = of.attr if isinstance(of, ast.Attribute) else of.id if isinstance(of, ast.Name) else ""
+        place = last_name(of)
         if place in ("__dict__", "vars", "globals"):
             yield from [_IN_TEXTS[name]] if name in _IN_TEXTS else []
             yield from [names.MODULES] if name in _REACHED else []

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from services.worker.verification.suspicions import known_names as names
+from services.worker.verification.suspicions.dotted_names import last_name
 from services.worker.verification.suspicions.folded_texts import FoldedTexts
 
 _LISTS = frozenset({"walk", "fwalk", "scandir", "listdir", "chdir", "glob", "iglob", "rglob", "iterdir"})
@@ -41,14 +42,14 @@ def searches(node: ast.AST, folded: FoldedTexts) -> Iterator[str]:
 
 def _called(node: ast.Call, folded: FoldedTexts) -> Iterator[str]:
     func = node.func
-    called = _last(func)
+    called = last_name(func)
     if called in _LISTS:
         first = folded.known(node.args[0]) if node.args else None
         of = folded.known(func.value) if isinstance(func, ast.Attribute) else None
         is_root = any(each is not None and _ROOT.fullmatch(each) for each in (first, of))
         if is_root or (isinstance(func, ast.Attribute) and any(map(_is_above, ast.walk(func.value)))):
             yield names.SEARCHES
-    if called == "values" and isinstance(func, ast.Attribute) and _last(func.value) == "environ":
+    if called == "values" and isinstance(func, ast.Attribute) and last_name(func.value) == "environ":
         # One of them names the test that runs.
         yield names.LOOKS
     if called in _TAKES_ALL and any(map(_is_path_of_imports, node.args)):
@@ -72,10 +73,6 @@ def _is_above(node: ast.AST) -> bool:
         case ast.Subscript(value=ast.Attribute(attr="parents")):
             return True
     return False
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_path_of_imports(node: ast.AST) -> bool:
