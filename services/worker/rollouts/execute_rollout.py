@@ -3,7 +3,7 @@
 import asyncio
 import io
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -297,12 +297,11 @@ class _OneRollout:
         return end
 
     async def _left(self, sandbox: Sandbox) -> LeftFiles:
-        try:
+        with suppress(SandboxBlocked):
             return await self._taken(sandbox)
-        except SandboxBlocked:
-            # By processes of the agent's, which stay for tests beside them. They may have no room left.
-            await sandbox.stop_processes()
+        # By processes of the agent's, which stay for tests beside them. They may have no room left.
         try:
+            await sandbox.stop_processes()
             return await self._taken(sandbox)
         except SandboxBlocked as blocked:
             if await self.parts.verifier.fails_without_agent(self.work.rollout_spec.task):
