@@ -10,6 +10,7 @@ from typing import Any
 
 from proctor.values.metrics.catalogue import LIKELIHOOD_AGGREGATIONS, METRICS
 from proctor.values.metrics.metric import Metric, MetricInput, ScoreKind
+from proctor.values.providers.rules import MAX_ROLLOUTS
 from proctor.values.scoring import CODED_FILTER, MetricUse, OutputType, ScoringMethod, TaskScoring
 from services.results.scoring.answer_filters import (
     FALLBACK,
@@ -40,8 +41,6 @@ FILTER_OPTIONS: Mapping[str, frozenset[str]] = {
 MEAN = "mean"
 # Three time-outs of code: batches of a run whose code never ends would keep those of others waiting.
 MAX_LOST_SECONDS = 900.0
-# More rollouts than any run has.
-_ALL = 2**31
 # The model generates its choice.
 GENERATING_METHODS = frozenset({ScoringMethod.GENERATE, ScoringMethod.CONSTRAINED})
 
@@ -270,7 +269,7 @@ def _pipeline(name: str, filters: Sequence[MetricOptions], slow_time: SlowTime |
 
 
 def _vote(filters: Sequence[MetricOptions]) -> Vote:
-    voters = _ALL
+    voters = MAX_ROLLOUTS
     for options in filters:
         if options["function"] == TAKE_FIRST_K:
             k = options["k"]
