@@ -11,8 +11,10 @@ from services.gateway.pages.rows.figure import Figure
 from services.gateway.pages.rows.runs import RunRow, run_shown
 from services.gateway.pages.runs.repeat import parameters_of
 
-# They have columns of their own, or change nothing that is evaluated.
-_NO_DIFFERENCE = frozenset({"limit", "priority", "project_id"})
+# They change nothing that is evaluated.
+_NO_DIFFERENCE = frozenset({"priority", "project_id"})
+# It has a column of its own, which may be hidden.
+_LIMIT = frozenset({"limit"})
 
 
 class ListedRun(RunRow):
@@ -35,10 +37,15 @@ class ListedRun(RunRow):
 
 
 def listed_runs(
-    runs: Sequence[run_pb2.Run], closed: Mapping[str, leaderboard_pb2.LeaderboardEntry], now: datetime
+    runs: Sequence[run_pb2.Run],
+    closed: Mapping[str, leaderboard_pb2.LeaderboardEntry],
+    now: datetime,
+    *,
+    has_limit_column: bool = True,
 ) -> list[ListedRun]:
     """`closed` has the entries of closed runs by their ids."""
-    parameters = [dict(parameters_of(run, leaving_out=_NO_DIFFERENCE)) for run in runs]
+    left_out = _NO_DIFFERENCE | _LIMIT if has_limit_column else _NO_DIFFERENCE
+    parameters = [dict(parameters_of(run, leaving_out=left_out)) for run in runs]
     names = dict.fromkeys(name for each in parameters for name in each)
     differing = [name for name in names if len({each.get(name) for each in parameters}) > 1]
     return [
@@ -49,7 +56,7 @@ def listed_runs(
 
 def parameters_text(run: run_pb2.Run) -> str:
     """What was ordered beside model, benchmark, limit and project, as a JSON object."""
-    return json.dumps(dict(parameters_of(run, leaving_out=_NO_DIFFERENCE)), ensure_ascii=False)
+    return json.dumps(dict(parameters_of(run, leaving_out=_NO_DIFFERENCE | _LIMIT)), ensure_ascii=False)
 
 
 def _listed(

@@ -135,7 +135,8 @@ async def run_list(
     request.page_size = _PAGE_SIZE
     found = await scheduler.runs.ListRuns(request)
     closed = await _closed_if_known(backends.results, found.runs, filters["metric"])
-    rows = listed_runs(found.runs, closed or {}, now)
+    has_limit_column = any(column.key == "limit" for column in chosen_columns(filters["columns"]))
+    rows = listed_runs(found.runs, closed or {}, now, has_limit_column=has_limit_column)
     view = RunListView(
         path="/runs",
         rows=rows,

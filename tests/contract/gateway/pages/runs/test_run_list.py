@@ -55,10 +55,17 @@ async def test_runs_have_their_figures_and_what_they_differ_in(harness: GatewayH
     assert 'title="95 % interval by wilson, n = 1\u2009000"' in shown.html
     assert "25.0 %" in shown.html
     assert ">temperature</span> 0.7" in shown.html
-    assert re.search(r">temperature</span> 0\s*<", shown.html)
+    assert re.search(r">temperature</span> 0\s*[,<]", shown.html)
     [asked] = harness.results.entries.closed_asked
     assert ({*asked.run_ids}, asked.metric) == ({RUN_ID, OTHER_ID}, "acc")
     assert "img" not in [tag for tag, _ in shown.elements]
+
+
+async def test_limits_that_differ_are_shown_once(harness: GatewayHarness) -> None:
+    hidden = (await show(harness, "/runs")).html
+    assert re.search(r">limit rows per task</span> 50\s*[,<]", hidden)
+    shown = (await show(harness, f"/runs?columns={ALL_COLUMNS}")).html
+    assert ">limit rows per task</span>" not in shown
 
 
 async def test_one_run_differs_in_nothing(harness: GatewayHarness) -> None:
