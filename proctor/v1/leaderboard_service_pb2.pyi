@@ -53,7 +53,9 @@ class GetLeaderboardRequest(_message.Message):
     project_id: _builtins.int
     """Only runs of this project; unset means all."""
     includes_limited: _builtins.bool
-    """Rank runs that are limited to the first rows of each task too, with others of the same limit."""
+    """Rank runs that are limited to the first rows of each task too, with others of the same limit. Where no run is whole, partial runs are
+    ranked unasked.
+    """
     like_run_id: _builtins.str
     """UUID of a closed run of the benchmark: rank the runs under all of its conditions, whatever scoring_method, num_fewshot and
     includes_limited say. Empty: those of most models.
@@ -112,7 +114,7 @@ class GetLeaderboardResponse(_message.Message):
     metric: _builtins.str
     """Metric of the ranking."""
     note: _builtins.str
-    """One sentence where all runs are limited to the first rows of each task, so that none is ranked; empty otherwise."""
+    """One sentence where no run that is as asked is whole, so that partial ones are ranked; empty otherwise."""
     pending_comparisons: _builtins.int
     """Pairs of entries that are still being compared: their ties are missing, and ranks may change. Read again in some seconds."""
     noise_floor: _builtins.float

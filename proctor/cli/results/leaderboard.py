@@ -67,7 +67,11 @@ class LeaderboardOptions:
     num_fewshot: Annotated[int | None, typer.Option(min=0, help="Examples in each prompt.")] = None
     project: ProjectFilter = None
     include_limited: Annotated[
-        bool, typer.Option("--include-limited", help="Rank runs of the first rows too, those of one limit.")
+        bool,
+        typer.Option(
+            "--include-limited",
+            help="Rank runs of the first rows too, those of one limit; else only where no run is whole.",
+        ),
     ] = False
     like: Annotated[
         str, typer.Option(metavar="RUN", help="Rank the runs under all evaluation conditions of this one.")

@@ -99,7 +99,7 @@ class LeaderboardShown(BaseModel):
     warnings: list[str] = Field(
         description="A sentence for each model with many unparsed answers, or with suspicious rollouts"
     )
-    note: str = Field(description="Why no run is ranked where all are limited; else empty")
+    note: str = Field(description="What the ranked runs lack where no run is whole; else empty")
     pending_comparisons: int = Field(
         description="Pairs that are still being compared: their ties are missing, and ranks may change"
     )
@@ -205,7 +205,10 @@ class LeaderboardParameters:
     project_id: ProjectFilter = None
     include: Annotated[
         Literal["limited"] | None,
-        Query(description="limited: rank runs of the first rows too, with others of the same limit"),
+        Query(
+            description="limited: rank runs of the first rows too, with others of the same limit. "
+            "Where no run is whole, partial ones are ranked unasked"
+        ),
     ] = None
     like: Annotated[
         str,

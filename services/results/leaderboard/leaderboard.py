@@ -29,6 +29,8 @@ from services.results.statistics.variance_split import RepetitionSpread
 # Ranked runs have those of the newest run, however many have others.
 _NEWEST = (SUITE_VERSION, DEFINITION)
 
+# Values up to this length stand in the sentence that says what partial runs lack.
+_SHORT_CHARACTERS = 60
 # A position and a later position in the list, from 0.
 Pair = tuple[int, int]
 
@@ -174,7 +176,7 @@ class LeaderboardEntry:
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """`total_models` counts all that are ranked, beyond `max_entries` too. `note`: why there are none.
+    """`total_models` counts all that are ranked, beyond `max_entries` too. `note`: why partial runs are.
 
     `conditions` are those of the ranked runs. `pending`: pairs of entries that are still being compared.
     `spread` of the entries' runs and their repetitions; None where none was repeated. `less_is_better`: of
@@ -194,17 +196,6 @@ class Leaderboard:
     less_is_better: bool = False
 
 
-def limited_note(benchmark: str, unranked: Sequence[Candidate]) -> str:
-    """A sentence where all runs are limited; "" otherwise."""
-    if not unranked or not all(one.run.result.is_limited for one in unranked):
-        return ""
-    limits = ", ".join(sorted({one.conditions.value(LIMIT) for one in unranked}, key=int))
-    return (
-        f"All runs of {benchmark} are limited to the first rows of each task (limit {limits}), so none is "
-        "ranked. Include the limited runs to rank those of one limit."
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class AskedConditions:
     """Conditions that a reader asks for by name. Unset: those of most models, with each task's own shots.
@@ -221,6 +212,10 @@ class AskedConditions:
         shots = {} if self.num_fewshot is None else {SHOTS: str(self.num_fewshot)}
         return {**shots, **({SCORING_METHOD: self.scoring_method} if self.scoring_method else {})}
 
+    @property
+    def allowed_flaws(self) -> frozenset[str]:
+        return frozenset({LIMIT} if self.includes_limited else ())
+
     def among(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
         """The candidates that are as asked; where no shots are asked for, any if none has its task's own."""
         alike = [one for one in candidates if self.scoring_method in (None, one.conditions.scoring_method)]
@@ -229,13 +224,40 @@ class AskedConditions:
 
 
 def choose_conditions(candidates: Sequence[Candidate], asked: AskedConditions) -> EvaluationConditions:
-    """Conditions of ranked runs: those that are asked for, else those of most models, with all rows."""
+    """Conditions of ranked runs: those that are asked for, else those of most models, with all rows.
+
+    Where no run that is as asked is whole, they are those that most of the partial ones share.
+    """
     usual = [one for one in candidates if one.is_ranked_unasked(includes_limited=asked.includes_limited)]
-    found = _most_frequent(asked.among(usual) or usual or asked.among(candidates) or candidates)
+    whole = asked.among(usual)
+    partial = () if whole else asked.among(_partial(candidates))
+    if partial:
+        return _most_frequent(partial)
+    found = _most_frequent(whole or usual or asked.among(candidates) or candidates)
     needed = {one.name: one.usual[0] for one in CONDITIONS if one.is_needed}
     if asked.includes_limited:
         del needed[LIMIT]
     return found.with_values({**needed, **asked.values})
+
+
+def partial_note(benchmark: str, conditions: EvaluationConditions, asked: AskedConditions) -> str:
+    """A sentence where the ranked runs lack something that was not asked for; "" where they are whole."""
+    lacks = [_lack(name, conditions.value(name)) for name in conditions.flaws]
+    if not lacks or asked.allowed_flaws.issuperset(conditions.flaws):
+        return ""
+    such = "such run" if asked.values else "run"
+    return f"No {such} of {benchmark} is whole, so partial runs are ranked: {', '.join(lacks)}."
+
+
+def _lack(condition: str, value: str) -> str:
+    """A list of many tasks is left to the conditions."""
+    return f"{condition} {value}" if len(value) <= _SHORT_CHARACTERS else condition
+
+
+def _partial(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Those that can be ranked; runs that another tool asked and scored only where there are no others."""
+    ranked = [one for one in candidates if one.can_be_ranked]
+    return [one for one in ranked if not one.run.result.is_imported] or ranked
 
 
 def _most_frequent(candidates: Sequence[Candidate]) -> EvaluationConditions:

@@ -19,7 +19,7 @@ from services.results.leaderboard.leaderboard import (
     choose_conditions,
     distinguishable,
     entry_of,
-    limited_note,
+    partial_note,
     ranked_candidates,
     ranks,
     ties,
@@ -86,7 +86,9 @@ class RankModels:
             baseline_entries(baselines, metric),
             len(ranked),
             max((one.run.closed_at for one in (*ranked, *unranked)), default=None),
-            "" if ranked else limited_note(query.benchmark, unranked),
+            partial_note(query.benchmark, conditions, query.asked)
+            if ranked and not query.like_run_id
+            else "",
             pending,
             spread,
             any(metric in one.run.result.less_is_better for one in ranked or unranked),

@@ -88,8 +88,6 @@ class FakeLeaderboard(leaderboard_grpc.LeaderboardServiceServicer):
     page: leaderboard_service_pb2.ListHistoryResponse = field(
         default_factory=leaderboard_service_pb2.ListHistoryResponse
     )
-    # By the run whose conditions are asked for.
-    leaderboards_like: dict[str, leaderboard_service_pb2.GetLeaderboardResponse] = field(default_factory=dict)
     ratings: leaderboard_service_pb2.GetRatingsResponse = field(
         default_factory=leaderboard_service_pb2.GetRatingsResponse
     )
@@ -112,7 +110,7 @@ class FakeLeaderboard(leaderboard_grpc.LeaderboardServiceServicer):
         self.leaderboards_asked.append(request)
         if self.refusal:
             raise self.refusal
-        return self.leaderboards_like.get(request.like_run_id, self.leaderboard)
+        return self.leaderboard
 
     async def ListHistory(
         self, request: leaderboard_service_pb2.ListHistoryRequest, context: Any

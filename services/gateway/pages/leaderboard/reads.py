@@ -1,12 +1,11 @@
 """The leaderboard, read from results: for a response, for a file, and for each push."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from proctor.v1 import run_pb2, summary_pb2
-from proctor.v1.leaderboard_pb2 import LeaderboardEntry
 from proctor.v1.leaderboard_service_pb2 import (
     GetLeaderboardRequest,
     GetLeaderboardResponse,
@@ -32,9 +31,6 @@ _SUITE = "glue"
 # Without one the page has the number that is shown at first.
 _LIMITS = frozenset(str(top) for top in TOPS if top != SHOWN)
 _SUMMARIES_AT_A_TIME = 8
-# Filters by which a reader names conditions: others are not taken instead.
-_NAMED_CONDITIONS = frozenset({"scoring_method", "num_fewshot", "like"})
-_CONDITIONS_TRIED = 3
 # Refused filters, which the page shows with the reason.
 REFUSED = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND})
 
@@ -77,12 +73,11 @@ async def read_leaderboard(
 ) -> tuple[LeaderboardView, ErrorKind | None]:
     """The page, and the kind of the error where the filters are refused."""
     filters = await understood(backends.results, parameters)
-    (found, like, refused), options = await asyncio.gather(
+    (found, refused), options = await asyncio.gather(
         _found(backends, filters, is_chosen=bool(parameters.suite)),
         filter_options(backends.scheduler, filters),
     )
     view = leaderboard_view(found, options, now, refused.message if refused else "")
-    view = replace(view, like_run_id=like)
     if "against" in filters:
         view = replace(view, pareto=await _pareto(backends.results, filters["against"], view))
     return view, refused.kind if refused else None
@@ -115,45 +110,21 @@ async def _newest_suite(results: Results) -> str:
 
 async def _found(
     backends: Backends, filters: dict[str, str], *, is_chosen: bool
-) -> tuple[GetLeaderboardResponse, str, DomainError | None]:
-    """The leaderboard as `ranking` reads it, or an empty one and why the filters are refused.
+) -> tuple[GetLeaderboardResponse, DomainError | None]:
+    """The leaderboard, or an empty one and why the filters are refused.
 
     A chosen suite must exist.
     """
     try:
-        found, like = await ranking(backends.results, filters)
+        found = await backends.results.leaderboard.GetLeaderboard(ranking_request(filters))
         # Only where nothing is found: a removed suite keeps its leaderboard.
         if is_chosen and not found.entries and not found.unranked:
             await check_known_benchmark(backends.scheduler, filters["suite"])
     except DomainError as error:
         if error.kind not in REFUSED:
             raise
-        return GetLeaderboardResponse(), "", error
-    return found, like, None
-
-
-async def ranking(results: Results, filters: Mapping[str, str]) -> tuple[GetLeaderboardResponse, str]:
-    """The leaderboard, and the id of the run whose conditions were taken instead of the usual ones, or "".
-
-    They are where no run is ranked under the usual ones, such as where all runs are partial, unless the
-    filters name conditions.
-    """
-    found = await results.leaderboard.GetLeaderboard(ranking_request(filters))
-    if not found.entries and not _NAMED_CONDITIONS & filters.keys():
-        for run_id in _most_alike(found.unranked)[:_CONDITIONS_TRIED]:
-            request = ranking_request({**filters, "like": run_id})
-            partial = await results.leaderboard.GetLeaderboard(request)
-            if partial.entries:
-                return partial, run_id
-    return found, ""
-
-
-def _most_alike(unranked: Sequence[LeaderboardEntry]) -> Sequence[str]:
-    """A run for each reason for which models are unranked, the reason of most models first."""
-    runs_by_reason: dict[tuple[str, ...], list[str]] = {}
-    for entry in unranked:
-        runs_by_reason.setdefault(tuple(entry.unranked_because), []).append(entry.run_id)
-    return [run_ids[0] for run_ids in sorted(runs_by_reason.values(), key=len, reverse=True)]
+        return GetLeaderboardResponse(), error
+    return found, None
 
 
 def ranking_request(filters: Mapping[str, str]) -> GetLeaderboardRequest:

@@ -16,7 +16,7 @@ from services.gateway.auth.identity import Now
 from services.gateway.backends.calls import BackendCalls, Backends, ResultsCalls
 from services.gateway.pages.leaderboard.reads import (
     LeaderboardAddress,
-    ranking,
+    ranking_request,
     read_leaderboard,
     understood,
 )
@@ -81,7 +81,7 @@ async def export_leaderboard(results: ResultsCalls, parameters: ParametersOf) ->
     """The models of the page: ranked ones, then those without a rank with the reasons."""
     filters = await understood(results, parameters)
     name = filters.get("q", "").casefold()
-    found, _ = await ranking(results, filters)
+    found = await results.leaderboard.GetLeaderboard(ranking_request(filters))
     unranked = [entry_row(entry) for entry in found.unranked]
     rows = [row for row in (*ranked_rows(found), *unranked) if name in row.model.casefold()]
     return csv_file("leaderboard.csv", _COLUMNS, map(_record, rows))

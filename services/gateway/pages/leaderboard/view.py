@@ -37,7 +37,7 @@ class LeaderboardView(FilteredPage):
     """`bands`: models that share a rank, the best ones first. `fault`: why nothing can be ranked as asked.
 
     `pareto` is there where figures are shown against cost or time. `pending`: pairs that are still being
-    compared. `like_run_id`: the run whose conditions were taken, since no run is ranked under the usual ones.
+    compared.
     """
 
     bands: Sequence[Sequence[LeaderboardRow]]
@@ -60,7 +60,6 @@ class LeaderboardView(FilteredPage):
     noise_floor: float | None = None
     repeated_runs: int = 0
     less_is_better: bool = False
-    like_run_id: str = ""
 
     @property
     def scoring_methods(self) -> Sequence[str]:
@@ -74,8 +73,6 @@ class LeaderboardView(FilteredPage):
     def json_link(self) -> str:
         """The same ranking from the REST API; it has the models that the page filters out, too."""
         changes = {**dict.fromkeys(_OF_THE_PAGE, ""), "limit": str(self.limit)}
-        if self.like_run_id:
-            changes["like"] = self.like_run_id
         return address(_API, {**self.filters, **changes})
 
     @property

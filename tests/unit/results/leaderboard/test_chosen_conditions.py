@@ -84,19 +84,56 @@ async def test_an_older_version_of_a_suite_is_unranked() -> None:
     )
 
 
-async def test_where_all_runs_are_limited_a_sentence_says_so() -> None:
+async def test_where_no_run_is_whole_partial_ones_are_ranked_and_a_sentence_says_so() -> None:
     runs = ClosedRuns()
-    runs.add("p/a", 0.6, under(limit="20"))
-    runs.add("p/b", 0.9, under(limit="100"))
+    runs.add("p/a", 0.6, under(limit="20", missing_tasks="rte"))
+    runs.add("p/b", 0.9, under(limit="20", missing_tasks="rte"))
+    newest = runs.add("p/c", 0.7, under(limit="100"))
     leaderboard = await runs.rank_models.rank(QUERY)
-    assert (positions(leaderboard), leaderboard.total_models) == ([], 0)
-    assert leaderboard.note == (
-        "All runs of letters are limited to the first rows of each task (limit 20, 100), so none is ranked. "
-        "Include the limited runs to rank those of one limit."
-    )
-    runs.add("p/c", 0.5)
-    assert (await runs.rank_models.rank(QUERY)).note == ""
+    assert [model for model, _ in positions(leaderboard)] == ["p/b", "p/a"]
+    assert unranked(leaderboard) == {
+        "p/c": ("limit 100 instead of 20", "missing tasks none instead of rte"),
+    }
+    lacks = "so partial runs are ranked: limit 20, missing tasks rte."
+    assert leaderboard.note == f"No run of letters is whole, {lacks}"
+    # Limited runs that lack nothing else are asked for.
+    included = await runs.rank_models.rank(asking(includes_limited=True))
+    assert (positions(included), included.note) == ([("p/c", 1)], "")
+    like = await runs.rank_models.rank(replace(QUERY, like_run_id=newest.run_id))
+    assert (positions(like), like.note) == ([("p/c", 1)], "")
+    runs.add("p/d", 0.5)
+    whole = await runs.rank_models.rank(QUERY)
+    assert (positions(whole), whole.note) == ([("p/d", 1)], "")
     assert (await ClosedRuns().rank_models.rank(QUERY)).note == ""
+
+
+async def test_partial_runs_are_ranked_as_asked_beside_whole_ones_under_other_conditions() -> None:
+    runs = ClosedRuns()
+    runs.add("p/whole", 0.5)
+    runs.add("p/chat", 0.9, replace(GENERATED, values={**GENERATED.values, "limit": "20"}))
+    asked = await runs.rank_models.rank(asking(scoring_method=ScoringMethod.GENERATE))
+    assert positions(asked) == [("p/chat", 1)]
+    assert asked.note == "No such run of letters is whole, so partial runs are ranked: limit 20."
+    none = await runs.rank_models.rank(asking(num_fewshot=7))
+    assert (positions(none), none.note) == ([], "")
+
+
+async def test_logs_of_other_tools_are_ranked_unasked_only_where_there_is_no_other_run() -> None:
+    runs = ClosedRuns()
+    for model in ("p/a", "p/b"):
+        runs.add(model, 0.9, under(imported_from="lm-eval"))
+    leaderboard = await runs.rank_models.rank(QUERY)
+    assert len(positions(leaderboard)) == 2
+    assert "imported from lm-eval" in leaderboard.note
+    runs.add("p/c", 0.5, under(limit="20"))
+    assert positions(await runs.rank_models.rank(QUERY)) == [("p/c", 1)]
+
+
+async def test_a_long_list_of_missing_tasks_is_left_to_the_conditions() -> None:
+    runs = ClosedRuns()
+    runs.add("p/a", 0.6, under(missing_tasks=", ".join(f"task_{number}" for number in range(50))))
+    note = (await runs.rank_models.rank(QUERY)).note
+    assert note == "No run of letters is whole, so partial runs are ranked: missing tasks."
 
 
 async def test_a_limit_beside_more_runs_with_all_rows_is_a_difference() -> None:

@@ -291,7 +291,7 @@ async def test_a_benchmark_of_logs_alone_has_their_metric() -> None:
     runs = ClosedRuns()
     runs.add("p/theirs", 0.9, WHOLE.with_values({IMPORTED_FROM: "inspect"}), metrics=("match", "score"))
     leaderboard = await runs.rank_models.rank(QUERY)
-    assert (leaderboard.metric, [one.model for one in leaderboard.unranked]) == ("match", ["p/theirs"])
+    assert (leaderboard.metric, [one.model for one in leaderboard.entries]) == ("match", ["p/theirs"])
 
 
 async def test_baselines_are_those_of_the_newest_run_that_has_them() -> None:
