@@ -1049,6 +1049,43 @@ class RunLabels(_message.Message):
 Global___RunLabels: _TypeAlias = RunLabels  # noqa: Y015
 
 @_typing.final
+class RunGate(_message.Message):
+    """A gate of a run, as GateRun has it, over all tasks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BASE_RUN_ID_FIELD_NUMBER: _builtins.int
+    MARGIN_POINTS_FIELD_NUMBER: _builtins.int
+    ALPHA_FIELD_NUMBER: _builtins.int
+    base_run_id: _builtins.str
+    """UUID of the run it is compared to: one over the same benchmark, in the same project. It may still go on."""
+    margin_points: _builtins.float
+    """Accepted drop in points, hundredths of a share: 0 to 100; unset means 1."""
+    alpha: _builtins.float
+    """Chance of a wrong decision in any task: above 0 and below 0.5; unset means 0.05."""
+    def __init__(
+        self,
+        *,
+        base_run_id: _builtins.str = ...,
+        margin_points: _builtins.float | None = ...,
+        alpha: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_margin_points", b"_margin_points", "alpha", b"alpha", "margin_points", b"margin_points"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_margin_points", b"_margin_points", "alpha", b"alpha", "base_run_id", b"base_run_id", "margin_points", b"margin_points"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
+    _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
+    _WhichOneofReturnType__margin_points: _TypeAlias = _typing.Literal["margin_points"]  # noqa: Y015
+    _WhichOneofArgType__margin_points: _TypeAlias = _typing.Literal["_margin_points", b"_margin_points"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__alpha) -> _WhichOneofReturnType__alpha | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__margin_points) -> _WhichOneofReturnType__margin_points | None: ...
+
+Global___RunGate: _TypeAlias = RunGate  # noqa: Y015
+
+@_typing.final
 class Run(_message.Message):
     """A run."""
 

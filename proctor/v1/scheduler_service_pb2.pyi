@@ -32,6 +32,7 @@ class SubmitRunRequest(_message.Message):
     USER_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
+    GATE_FIELD_NUMBER: _builtins.int
     user: _builtins.str
     """User who orders. The gateway sets the caller, where a key or the call names one; else empty means "local"."""
     request_id: _builtins.str
@@ -44,6 +45,12 @@ class SubmitRunRequest(_message.Message):
     def labels(self) -> _run_pb2.RunLabels:
         """Name, tags and note of the run. A repeated call may have others, which are ignored."""
 
+    @_builtins.property
+    def gate(self) -> _run_pb2.RunGate:
+        """The run that it is compared to once both have completed; users are told of a drop. Unset: none. A repeated call may have another one,
+        which is ignored. Not for an order until decided.
+        """
+
     def __init__(
         self,
         *,
@@ -51,10 +58,11 @@ class SubmitRunRequest(_message.Message):
         user: _builtins.str = ...,
         request_id: _builtins.str = ...,
         labels: _run_pb2.RunLabels | None = ...,
+        gate: _run_pb2.RunGate | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "order", b"order"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["gate", b"gate", "labels", b"labels", "order", b"order"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["labels", b"labels", "order", b"order", "request_id", b"request_id", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["gate", b"gate", "labels", b"labels", "order", b"order", "request_id", b"request_id", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

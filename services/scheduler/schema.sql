@@ -359,6 +359,20 @@ CREATE INDEX rollouts_orders_newest ON rollouts_orders USING btree (created_at D
 CREATE INDEX rollouts_orders_of_run ON rollouts_orders USING gin (run_ids);
 CREATE INDEX rollouts_orders_of_suite ON rollouts_orders USING btree (suite, suite_version, created_at DESC, order_id DESC);
 
+CREATE TABLE run_gates (
+    run_id uuid NOT NULL,
+    base_run_id uuid NOT NULL,
+    margin_points double precision NOT NULL,
+    alpha double precision NOT NULL,
+    verdict text DEFAULT ''::text NOT NULL,
+    gate_text text DEFAULT ''::text NOT NULL,
+    CONSTRAINT run_gates_pkey PRIMARY KEY (run_id),
+    CONSTRAINT run_gates_base_run_id_fkey FOREIGN KEY (base_run_id) REFERENCES runs(run_id) ON DELETE CASCADE,
+    CONSTRAINT run_gates_run_id_fkey FOREIGN KEY (run_id) REFERENCES runs(run_id) ON DELETE CASCADE
+);
+CREATE INDEX run_gates_awaiting ON run_gates USING btree (run_id) WHERE (gate_text = ''::text);
+CREATE INDEX run_gates_of_base ON run_gates USING btree (base_run_id);
+
 CREATE TABLE run_tasks (
     run_id uuid NOT NULL,
     task_index integer NOT NULL,

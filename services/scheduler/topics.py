@@ -14,6 +14,7 @@ from services.scheduler.batches.postgres import refuse_used_file
 from services.scheduler.batches.wiring import BatchParts, make_batches
 from services.scheduler.disks.wiring import DiskParts, make_disks
 from services.scheduler.dispatch.wiring import DispatchParts, make_dispatch
+from services.scheduler.gates.wiring import GateParts, make_gates
 from services.scheduler.imports.wiring import make_imports
 from services.scheduler.keys.wiring import KeyParts, make_keys
 from services.scheduler.leadership.leader_election import FencingToken
@@ -75,6 +76,7 @@ class Topics:
     batches: BatchParts
     rollouts: RolloutParts
     scaling: ScalingParts
+    gates: GateParts
     schedules: ScheduleParts
     imports: Mapping[str, Registration]
 
@@ -127,6 +129,7 @@ class Topics:
             "archive old runs": archive_old.lead(),
             "delete old audit records": self.audit.cleanup.lead(),
             "delete old keys": self.keys.cleanup.lead(),
+            **self.gates.leader_loops(token),
             **self.schedules.leader_loops(token),
         }
 
@@ -155,8 +158,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
     """Makes each topic of those before it."""
     limits, disks, suites, uploads = _make_stored(settings, connections, definitions.suites)
     progress = make_progress(settings, connections)
-    rate_limits = make_rate_limits(settings, connections, pools=definitions.pools.pools)
-    workers = make_workers(settings, connections, pools=definitions.pools, changed=progress.touch_all)
+    rate_limits, workers = _make_working(settings, connections, definitions.pools, progress)
     runs = make_runs(
         connections,
         prices=definitions.prices,
@@ -184,6 +186,7 @@ def make_topics(settings: SchedulerSettings, connections: Connections, definitio
         audit=make_audit(settings, connections),
         keys=make_keys(settings, connections, PostgresProjectUses(session=connections.postgres)),
         notices=make_notices(settings, connections),
+        gates=make_gates(connections),
         runs=runs,
         dispatch=make_dispatch(
             settings,
@@ -226,3 +229,11 @@ def _make_stored(
         check_room=check_room,
     )
     return limits, disks, suites, uploads
+
+
+def _make_working(
+    settings: SchedulerSettings, connections: Connections, pools: PoolsFile, progress: ProgressParts
+) -> tuple[RateLimitParts, WorkerParts]:
+    """Who answers, and how often it may ask."""
+    workers = make_workers(settings, connections, pools=pools, changed=progress.touch_all)
+    return make_rate_limits(settings, connections, pools=pools.pools), workers

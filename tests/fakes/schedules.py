@@ -1,6 +1,6 @@
 """Schedules in Postgres, whose orders are checked against the suites and pools of the harness."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import uuid4
 
@@ -13,11 +13,12 @@ from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.orders.run_gate import RunGate
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.schedules.change_schedule import ChangeSchedule, WantedSchedule
 from services.scheduler.schedules.cron_times import CronTimes
 from services.scheduler.schedules.postgres import PostgresLedSchedules, PostgresSchedules
-from services.scheduler.schedules.schedule import Schedule, ScheduleGate, ScheduleId
+from services.scheduler.schedules.schedule import Schedule, ScheduleId
 from services.scheduler.schedules.submit_due import SubmitDue
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler_rules import queue_limits
@@ -39,7 +40,8 @@ class ScheduleHarness:
         self.runs = PostgresRuns(session, limits)
         self.store = PostgresSchedules(session)
         self.led = PostgresLedSchedules(session, self.runs)
-        self.change = ChangeSchedule(self.store, self.runs, self.scheduler.submitting, self.scheduler.clock)
+        submit = replace(self.scheduler.submitting, runs=self.runs)
+        self.change = ChangeSchedule(self.store, submit, self.scheduler.clock)
         self.due = SubmitDue(
             self.led, self.scheduler.submitting, self.scheduler.controls, self.scheduler.clock
         )
@@ -51,7 +53,7 @@ class ScheduleHarness:
         order: RunOrder | None = None,
         name: str = "nightly",
         *,
-        gate: ScheduleGate | None = None,
+        gate: RunGate | None = None,
     ) -> Schedule:
         wanted = WantedSchedule(
             schedule_id=ScheduleId(str(uuid4())),

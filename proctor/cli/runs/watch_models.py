@@ -165,7 +165,11 @@ class _Watch:
     async def _go_on(self, one: Watched) -> None:
         if one.run and one.run.state in _FINAL:
             return
-        client = self.session.client
+        client, base = self.session.client, self._base_of(one)
+        if base and not base.run:
+            # Its order names the run of the reference.
+            one.problem = f"waits for the reference, {base.model}: {base.problem}"
+            return
         try:
             if one.run:
                 one.run = await client.run(one.run.run_id)
@@ -188,6 +192,11 @@ class _Watch:
                 raise
             return await client.run(refused.facts["run_id"])
 
+    def _base_of(self, one: Watched) -> Watched | None:
+        """The reference over its suite; None without one, and of the reference itself."""
+        base = self.found.get((self.options.against, one.suite))
+        return None if base is one else base
+
     def _request(self, one: Watched) -> scheduler_pb2.SubmitRunRequest:
         options = self.options
         order = run_pb2.RunOrder(
@@ -204,11 +213,20 @@ class _Watch:
             order=order,
             request_id=str(uuid.uuid5(_NAMESPACE, "\n".join(words))),
             labels=run_pb2.RunLabels(name=options.name, tags=["watch"]),
+            gate=self._gate(one),
         )
 
+    def _gate(self, one: Watched) -> run_pb2.RunGate | None:
+        """As `_compare` decides it: the scheduler tells users of a drop by notices."""
+        base = self._base_of(one)
+        if base is None or base.run is None:
+            return None
+        margin = points("--margin", self.options.margin)
+        return run_pb2.RunGate(base_run_id=base.run.run_id, margin_points=margin)
+
     async def _compare(self, one: Watched) -> None:
-        base = self.found.get((self.options.against, one.suite))
-        if base is None or one is base or one.verdict or not (one.is_complete and base.is_complete):
+        base = self._base_of(one)
+        if base is None or one.verdict or not (one.is_complete and base.is_complete):
             return
         assert one.run is not None
         assert base.run is not None

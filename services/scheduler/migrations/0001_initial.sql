@@ -464,6 +464,20 @@ CREATE TABLE run_traces (
     traceparent text NOT NULL
 );
 
+-- What runs are compared to once both have completed.
+CREATE TABLE run_gates (
+    run_id uuid PRIMARY KEY REFERENCES runs ON DELETE CASCADE,
+    base_run_id uuid NOT NULL REFERENCES runs ON DELETE CASCADE,
+    margin_points double precision NOT NULL,
+    alpha double precision NOT NULL,
+    -- Empty until the gate is decided.
+    verdict text NOT NULL DEFAULT '',
+    gate_text text NOT NULL DEFAULT ''
+);
+CREATE INDEX run_gates_of_base ON run_gates (base_run_id);
+-- What the leader looks through every few seconds.
+CREATE INDEX run_gates_awaiting ON run_gates (run_id) WHERE gate_text = '';
+
 -- Runs that were deleted here and that results may still store.
 CREATE TABLE deleted_runs (
     run_id uuid PRIMARY KEY,

@@ -30,7 +30,7 @@ from services.scheduler.runs.archives import archive_runs
 from services.scheduler.runs.lifecycle import change_state, label_run, submit_run
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission
-from services.scheduler.runs.orders.proto import order_from_proto
+from services.scheduler.runs.orders.proto import gate_from_proto, order_from_proto
 from services.scheduler.runs.reads.count_runs import CountRuns
 from services.scheduler.runs.reads.estimate_run import EstimateRun
 from services.scheduler.runs.reads.list_runs import ListRuns
@@ -94,6 +94,7 @@ class GrpcApi(scheduler_grpc.SchedulerServiceServicer):
             user=request.user or LOCAL_USER,
             request_id=checked_request_id(request.request_id),
             labels=LABELS.from_proto(request.labels),
+            gate=gate_from_proto(request.gate) if request.HasField("gate") else None,
         )
         run = await self.submit.submit(submission)
         estimate = await self.reads.estimate_run.estimate(run)

@@ -5,22 +5,20 @@ from uuid import uuid4
 
 from proctor.values.generation import Problem
 from proctor.values.names.run_labels import RunLabels
-from proctor.values.names.suite_name import base_name
 from proctor.values.names.user import Caller
 from proctor.values.priority import Priority
 from proctor.values.run import RunId
-from services.common.checked_fields import invalid_field, refuse
+from services.common.checked_fields import refuse
 from services.common.clock import Clock
 from services.common.requests.request_fields import check_owner
 from services.scheduler.audit.audit_record import Author
-from services.scheduler.runs.lifecycle.ports import RunStore
-from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.run_labels import tidy
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
+from services.scheduler.runs.orders.run_gate import RunGate
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.schedules.cron_times import CronTimes, times_problem
 from services.scheduler.schedules.ports import ScheduleStore
-from services.scheduler.schedules.schedule import Schedule, ScheduleGate, ScheduleId
+from services.scheduler.schedules.schedule import Schedule, ScheduleId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +30,7 @@ class WantedSchedule:
     order: RunOrder
     user: str
     labels: RunLabels
-    gate: ScheduleGate | None = None
+    gate: RunGate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,6 @@ class ChangeSchedule:
     """Each call can be repeated. All but `add` raise `ScheduleNotFound` and `BelongsToAnother`."""
 
     schedules: ScheduleStore
-    runs: RunStore
     submit: SubmitRun
     clock: Clock
 
@@ -53,7 +50,7 @@ class ChangeSchedule:
         submission = Submission(RunId(str(uuid4())), order, wanted.user, labels=wanted.labels)
         run = (await self.submit.runs_of(submission))[0]
         if wanted.gate:
-            await self._check_gate(wanted.gate, run)
+            await self.submit.check_gate(wanted.gate, run)
         schedule = Schedule(
             schedule_id=wanted.schedule_id,
             user=wanted.user,
@@ -81,21 +78,6 @@ class ChangeSchedule:
 
     async def delete(self, schedule_id: ScheduleId, caller: Caller) -> None:
         await self.schedules.delete(await self._owned(schedule_id, caller), self._author(caller))
-
-    async def _check_gate(self, gate: ScheduleGate, run: Run) -> None:
-        """Raises `InvalidParameter`, and `RunNotFound` for a base that the caller may not read."""
-        refuse(gate.problem)
-        if run.order.until_decided:
-            raise invalid_field("gate", "is given, but the runs are decided between already: leave one out")
-        if not gate.base_run_id:
-            return
-        base = await self.runs.get(RunId(gate.base_run_id))
-        # Whoever reads the schedule reads what is said of the base, too.
-        if base.order.project_id != run.order.project_id:
-            raise invalid_field("gate.base_run_id", f"is in another project: {base.run_id}")
-        if base_name(base.order.benchmark) != base_name(run.order.benchmark):
-            over = f"{base.order.benchmark}, not over {run.order.benchmark}"
-            raise invalid_field("gate.base_run_id", f"is a run over {over}")
 
     async def _owned(self, schedule_id: ScheduleId, caller: Caller) -> Schedule:
         schedule = await self.schedules.get(schedule_id)

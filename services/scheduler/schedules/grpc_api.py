@@ -11,18 +11,18 @@ from proctor.v1 import schedule_service_pb2 as schedule_pb2
 from proctor.v1 import schedule_service_pb2_grpc as schedule_grpc
 from proctor.values.names.user import LOCAL_USER
 from proctor.wire.convert import Codec
-from services.common.checked_fields import checked_id, checked_text, refuse
+from services.common.checked_fields import checked_text, refuse
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.page_tokens import number_token, read_number_token
 from services.common.requests.request_fields import checked_page_size, checked_request_id, project_problem
-from services.scheduler.runs.orders.proto import ORDER, order_from_proto
+from services.scheduler.runs.orders.proto import ORDER, gate_from_proto, order_from_proto
 from services.scheduler.runs.reads.proto import LABELS
 from services.scheduler.schedules.change_schedule import ChangeSchedule, WantedSchedule
 from services.scheduler.schedules.cron_times import CronTimes
 from services.scheduler.schedules.errors import ScheduleNotFound
 from services.scheduler.schedules.ports import ScheduleStore
-from services.scheduler.schedules.schedule import Firing, Schedule, ScheduleGate, ScheduleId
+from services.scheduler.schedules.schedule import Firing, Schedule, ScheduleId
 
 SERVICE_NAME = schedule_pb2.DESCRIPTOR.services_by_name["ScheduleService"].full_name
 _LIST = "schedules"
@@ -36,13 +36,6 @@ def _shown(schedule: Schedule) -> schedule_pb2.Schedule:
     if schedule.paused_at is None:
         message.next_due_at.FromDatetime(schedule.next_due_at)
     return message
-
-
-def _gate_from_proto(gate: schedule_pb2.ScheduleGate) -> ScheduleGate:
-    """Raises `InvalidParameter`."""
-    given = {name: getattr(gate, name) for name in ("margin_points", "alpha") if gate.HasField(name)}
-    base = checked_id("gate.base_run_id", gate.base_run_id) if gate.base_run_id else ""
-    return ScheduleGate(base_run_id=base, **given)
 
 
 def _schedule_id(text: str) -> ScheduleId:
@@ -74,7 +67,7 @@ class GrpcScheduleApi(schedule_grpc.ScheduleServiceServicer):
             order=order_from_proto(request.order),
             user=user,
             labels=LABELS.from_proto(request.labels),
-            gate=_gate_from_proto(request.gate) if request.HasField("gate") else None,
+            gate=gate_from_proto(request.gate) if request.HasField("gate") else None,
         )
         return schedule_pb2.AddScheduleResponse(schedule=_shown(await self.change.add(wanted)))
 

@@ -1,4 +1,4 @@
-"""The ports of schedules: how users see them, and how the leader fires them and gates their runs."""
+"""The ports of schedules: how users see them, and how the leader fires them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,15 +7,7 @@ from typing import Protocol
 from services.scheduler.audit.audit_record import Author
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.runs.lifecycle.run import Run
-from services.scheduler.schedules.schedule import (
-    Firing,
-    GateDecision,
-    GatedFiring,
-    Schedule,
-    ScheduleGate,
-    ScheduleId,
-    SchedulePage,
-)
+from services.scheduler.schedules.schedule import Firing, Schedule, ScheduleId, SchedulePage
 
 
 class ScheduleStore(Protocol):
@@ -73,27 +65,4 @@ class LedSchedules(Protocol):
 
     async def wait(self, token: FencingToken, schedule: Schedule, problem: str, now: datetime) -> None:
         """Notes why the firing that is due has to wait."""
-        ...
-
-
-class GatedFirings(Protocol):
-    """The leader's side of gates."""
-
-    async def waiting(self) -> Sequence[GatedFiring]:
-        """Some of the firings that are to be gated and whose run is over, the earliest first."""
-        ...
-
-    async def settle(
-        self, token: FencingToken, firing: GatedFiring, decision: GateDecision, now: datetime
-    ) -> None:
-        """Stores the decision and what is told of it in one transaction. Raises `LeadershipLost`.
-
-        Changes nothing where a decision is stored.
-        """
-        ...
-
-
-class Gates(Protocol):
-    async def decide(self, run_id: str, base_run_id: str, gate: ScheduleGate) -> GateDecision:
-        """Raises `RemoteError`."""
         ...

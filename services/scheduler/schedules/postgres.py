@@ -22,8 +22,9 @@ from services.scheduler.notices.postgres import record_event
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns, lock_user
 from services.scheduler.runs.lifecycle.postgres_rows import labels_from_row, order_from_json, order_to_json
 from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.orders.run_gate import gate_from_json
 from services.scheduler.schedules.errors import ScheduleNotFound, TooManySchedules
-from services.scheduler.schedules.schedule import Firing, Schedule, ScheduleGate, ScheduleId, SchedulePage
+from services.scheduler.schedules.schedule import Firing, Schedule, ScheduleId, SchedulePage
 
 MAX_OF_USER = 100
 # Of each schedule: every minute for most of a day.
@@ -241,10 +242,6 @@ def _schedule_from_row(row: asyncpg.Record) -> Schedule:
         last_firing=_last_firing(row),
         gate=gate_from_json(row["gate"]),
     )
-
-
-def gate_from_json(stored: str | None) -> ScheduleGate | None:
-    return ScheduleGate(**json.loads(stored)) if stored else None
 
 
 def _last_firing(row: asyncpg.Record) -> Firing | None:

@@ -6,40 +6,15 @@ from datetime import datetime
 from typing import NewType
 from uuid import UUID, uuid5
 
-from proctor.values.comparison import (
-    DEFAULT_GATE_ALPHA,
-    DEFAULT_MARGIN_POINTS,
-    MAX_ALPHA,
-    MAX_MARGIN_POINTS,
-    GateVerdict,
-)
-from proctor.values.generation import Problem
+from proctor.values.comparison import GateVerdict
 from proctor.values.names.run_labels import RunLabels
-from proctor.values.run import RunId, RunState
+from proctor.values.run import RunId
+from services.scheduler.gates.gated_run import GatedRun
+from services.scheduler.runs.orders.run_gate import RunGate
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.schedules.cron_times import CronTimes
 
 ScheduleId = NewType("ScheduleId", str)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleGate:
-    """How each run is gated. `base_run_id`: empty for that of the latest earlier time that has completed."""
-
-    base_run_id: str = ""
-    margin_points: float = DEFAULT_MARGIN_POINTS
-    alpha: float = DEFAULT_GATE_ALPHA
-
-    @property
-    def problem(self) -> Problem | None:
-        """Why it is refused, whatever it is of."""
-        if not 0 <= self.margin_points <= MAX_MARGIN_POINTS:
-            sentence = f"gate.margin_points must be 0 to {MAX_MARGIN_POINTS:g}, not {self.margin_points:g}."
-            return Problem("gate.margin_points", sentence)
-        if not 0 < self.alpha < MAX_ALPHA:
-            sentence = f"gate.alpha must be above 0 and below {MAX_ALPHA}, not {self.alpha:g}."
-            return Problem("gate.alpha", sentence)
-        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,29 +34,11 @@ class Firing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatedFiring:
-    """A firing whose run is over. `state` is None where the run was deleted; `base_run_id` "" without one."""
+class GatedFiring(GatedRun):
+    """A firing whose run is over."""
 
     schedule_id: ScheduleId
-    name: str
-    user: str
-    project_id: int
-    model: str
-    gate: ScheduleGate
     due_at: datetime
-    run_id: str
-    state: RunState | None
-    base_run_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateDecision:
-    """Of a firing. `is_drop`: its run is significantly worse than the base, by however little."""
-
-    text: str
-    verdict: GateVerdict | None = None
-    base_run_id: str = ""
-    is_drop: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +56,7 @@ class Schedule:
     paused_at: datetime | None = None
     problem: str = ""
     last_firing: Firing | None = None
-    gate: ScheduleGate | None = None
+    gate: RunGate | None = None
 
     @property
     def times(self) -> CronTimes:

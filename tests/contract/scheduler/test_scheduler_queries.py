@@ -239,6 +239,8 @@ HOT: Mapping[str, Mapping[str, str]] = {
     },
     "find_firing": {"schedule_id": RUN, "due_at": "'2026-01-02'"},
     "list_gated_firings": {},
+    "list_gated_runs": {},
+    "settle_run_gate": {"run_id": RUN, "verdict": "'pass'", "gate_text": "''"},
     "settle_gate": {
         "schedule_id": RUN,
         "due_at": "'2026-01-02'",
@@ -285,6 +287,8 @@ INSERT INTO schedule_firings (schedule_id, due_at, fired_at, run_ids)
 SELECT schedule_id, timestamptz '2026-01-01' + day * interval '1 day', '2026-01-01', '{}'
   FROM schedules, generate_series(1, 3) AS day;
 """
+GATES = f"""INSERT INTO run_gates (run_id, base_run_id, margin_points, alpha, gate_text)
+    SELECT run_id, run_id, 0, 0.05, 'Not worse.' FROM runs WHERE run_id <> {RUN};"""
 SMALL_TABLES = {"notice_targets", "leadership", "limits", "pool_demands", "user_admissions"}
 
 
@@ -315,7 +319,7 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
           FROM generate_series(1, 20000) AS run;
         INSERT INTO run_tasks (run_id, task_index, task, version, sample_set_id, first_sample, sample_count,
                                output_type, num_fewshot, is_stand_in, row_source, row_source_revision)
-        SELECT run_id, 0, 'say', '1', '1', 0, 1, 'generate_until', 0, false, 'x', '1' FROM runs;
+        SELECT run_id, 0, 'say', '1', '1', 0, 1, 'generate_until', 0, false, 'x', '1' FROM runs; {GATES}
         INSERT INTO shards (run_id, shard, epoch, task_index, rollout, samples, size, state)
         SELECT {RUN}, shard, 1, 0, 0, '{{1,2}}', 2,
                CASE WHEN shard < 10000 THEN 'done' WHEN shard < 10100 THEN 'dispatched' ELSE 'planned' END

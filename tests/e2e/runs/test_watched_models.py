@@ -1,5 +1,6 @@
 """Each model of a list becomes a run, once however often a watch looks, and is held to a reference."""
 
+import json
 import os
 import time
 from datetime import timedelta
@@ -11,6 +12,8 @@ from proctor.cli.runs.trend import read_trend
 from proctor.v1 import run_pb2
 from tests.e2e.harness.entry_points import proctor
 from tests.e2e.harness.run_ends import ended
+from tests.fakes.eventually import eventually
+from tests.fakes.notices.receivers import http_receiver
 from tests.harness.keyed_suite import SUITE
 from tests.harness.stack_harness import MODEL, StackHarness
 
@@ -18,6 +21,27 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 OTHER = "openai/other"
 WATCH = f'watch-models "openai/*" --suite {SUITE} --name frontier --against {MODEL} --limit 5 --json'
+
+# The fake server says the name of its model.
+WHOAMI = {
+    "task": "whoami",
+    "version": "1",
+    "dataset": {"file": "rows.jsonl"},
+    "output_type": "generate_until",
+    "doc_to_text": "{{at}}: KEY=WHO",
+    "doc_to_target": "who",
+    "filter_list": [
+        {
+            "name": "who",
+            "filter": [
+                {"function": "regex", "regex_pattern": r"The answer is (\w+)\."},
+                {"function": "take_first"},
+            ],
+        }
+    ],
+    "metric_list": [{"metric": "exact_match"}],
+    "metadata": {"license": "Apache-2.0"},
+}
 
 
 async def test_models_of_a_list_are_run_once_and_gated_against_the_reference(stack: StackHarness) -> None:
@@ -36,6 +60,32 @@ async def test_models_of_a_list_are_run_once_and_gated_against_the_reference(sta
     assert watched[MODEL]["verdict"] is None
     assert watched[OTHER]["verdict"] in ("pass", "fail", "inconclusive")
     assert again.code == (1 if watched[OTHER]["verdict"] == "fail" else 0)
+
+
+async def test_drop_is_told_though_the_watch_has_ended(stack: StackHarness, tmp_path: Path) -> None:
+    (tmp_path / "whoami.yaml").write_text(json.dumps(WHOAMI))
+    rows = [{"at": number, "who": "fake"} for number in range(40)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    added = await proctor(stack, f"suites add {tmp_path / 'whoami.yaml'}")
+    assert added.code == 0, added
+    async with http_receiver() as receiver:
+        target = await proctor(stack, f"notices add webhook {receiver.url} --on gate_failed --json")
+        assert target.code == 0, target
+        line = f"watch-models {OTHER} --suite whoami --name drops --against {MODEL} --margin 1pt --json"
+        watched = (await proctor(stack, line)).document["watched"]
+        run_ids = {one["model"]: one["run_id"] for one in watched}
+
+        async def is_told() -> bool:
+            return bool(receiver.bodies)
+
+        await eventually(is_told, "the drop is told", 60)
+        [told] = [json.loads(body)["data"] for body in receiver.bodies]
+        assert (told["run_id"], told["base_run_id"]) == (run_ids[OTHER], run_ids[MODEL])
+        assert (told["verdict"], told["name"], told["model"]) == ("fail", "drops", OTHER)
+        assert "Worse than its base by more than 1 point: whoami 1 → 0" in told["text"]
+        assert (await proctor(stack, line)).code == 1
+        target_id = target.document["target"]["target_id"]
+        assert (await proctor(stack, f"notices delete {target_id}")).code == 0
 
 
 async def test_what_cannot_be_ordered_is_said_and_tried_again(stack: StackHarness) -> None:

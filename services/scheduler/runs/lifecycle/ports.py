@@ -10,6 +10,7 @@ from services.scheduler.audit.audit_record import Author
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunFinish
 from services.scheduler.runs.lifecycle.run_labels import LabelChange
+from services.scheduler.runs.orders.run_gate import RunGate
 
 
 class RunStore(Protocol):
@@ -18,9 +19,11 @@ class RunStore(Protocol):
     A change and its author are stored in one transaction.
     """
 
-    async def add(self, run: Run, request_id: str, base: Run | None = None) -> Run:
-        """Stores the run and, in the same transaction, its `base`; or returns the run of the user's first
-        call with this id.
+    async def add(
+        self, run: Run, request_id: str, base: Run | None = None, gate: RunGate | None = None
+    ) -> Run:
+        """Stores the run and, in the same transaction, its `base` and gate; or returns the run of the user's
+        first call with this id.
 
         Raises `RequestIdTaken` if that call ordered something else; `QueueFull` or `PriorityNotAllowed`
         by the limits of this moment, `ProjectFull` or `ProjectBudgetUsed` by those of its project.

@@ -1,7 +1,7 @@
 """Runs in Postgres, as users submit, read, stop and delete them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from uuid import UUID, uuid5
 
@@ -42,6 +42,7 @@ from services.scheduler.runs.lifecycle.run import (
 )
 from services.scheduler.runs.lifecycle.run_events import run_ended
 from services.scheduler.runs.lifecycle.run_labels import LabelChange, labels_in_words, labels_problem
+from services.scheduler.runs.orders.run_gate import RunGate
 from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.uploads.dataset import is_dataset_id
 from services.scheduler.uploads.errors import DatasetInUse, DatasetNotFound, FileInUseByRun
@@ -59,17 +60,23 @@ class PostgresRuns:
         self._session = session
         self._limits = limits
 
-    async def add(self, run: Run, request_id: str, base: Run | None = None) -> Run:
+    async def add(
+        self, run: Run, request_id: str, base: Run | None = None, gate: RunGate | None = None
+    ) -> Run:
         async def add(transaction: PostgresTransaction) -> Run:
             stored = await self.add_in(transaction, run, request_id, sharing=1 if base is None else 2)
             # Not for a repeated call: its base may be deleted by now.
             if base is not None and stored is run:
                 await self.add_in(transaction, base, "")
+            if gate and stored is run:
+                await transaction.execute("add_run_gate", run_id=run.run_id, **asdict(gate))
             return stored
 
         try:
             return await self._session.run(add)
         except asyncpg.ForeignKeyViolationError as error:
+            if gate and error.constraint_name == "run_gates_base_run_id_fkey":
+                raise RunNotFound(run_id=gate.base_run_id) from error
             # The version was deleted after it was looked up.
             others = f"other versions of {run.order.suite}"
             raise UnknownSuite(suite=run.suite_name, supported=others) from error

@@ -7,11 +7,12 @@ from uuid import UUID
 
 from proctor.values.names.model_name import split_model
 from proctor.values.names.run_labels import RunLabels
+from proctor.values.names.suite_name import base_name
 from proctor.values.providers.base_urls import BaseUrl
 from proctor.values.providers.pool import Pool, pool_serving
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod, Truncation
-from services.common.checked_fields import refuse
+from services.common.checked_fields import invalid_field, refuse
 from services.common.clock import Clock
 from services.common.errors import InvalidParameter, RunNotFound
 from services.common.requests.request_fields import user_problem
@@ -41,6 +42,7 @@ from services.scheduler.runs.orders.provider_rules import refuse_unfit
 from services.scheduler.runs.orders.repeated_tasks import with_repeats
 from services.scheduler.runs.orders.resolve_dataset_order import resolve_dataset_order
 from services.scheduler.runs.orders.resolve_judge_order import judging_order, resolve_judge
+from services.scheduler.runs.orders.run_gate import RunGate
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.suites.code.errors import TaskCodeOff
 from services.scheduler.suites.ports import SuiteCatalogue
@@ -70,6 +72,8 @@ class Submission:
     user: str
     request_id: str = ""
     labels: RunLabels = field(default_factory=RunLabels)
+    # What it is compared to once it has completed.
+    gate: RunGate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,9 @@ class SubmitRun:
             submission = replace(submission, run_id=run_id)
         run, base = [*await self.runs_of(submission), None][:2]
         assert run
-        stored = await self.runs.add(run, submission.request_id, base)
+        if submission.gate:
+            await self.check_gate(submission.gate, run)
+        stored = await self.runs.add(run, submission.request_id, base, submission.gate)
         # After the store: a notice without a row would wake the leader for nothing.
         await self.controls.announce(stored)
         # Of a repeated call workers have been told, and its base is further than this one by now.
@@ -148,6 +154,21 @@ class SubmitRun:
             expires_at=None if window is None else now + timedelta(seconds=window),
             labels=labels,
         )
+
+    async def check_gate(self, gate: RunGate, run: Run) -> None:
+        """Raises `InvalidParameter`, and `RunNotFound` for a base that the caller may not read."""
+        refuse(gate.problem)
+        if run.order.until_decided:
+            raise invalid_field("gate", "is given, but the runs are decided between already: leave one out")
+        if not gate.base_run_id:
+            return
+        base = await self.runs.get(RunId(gate.base_run_id))
+        # Whoever reads the run or its schedule reads what is said of the base, too.
+        if base.order.project_id != run.order.project_id:
+            raise invalid_field("gate.base_run_id", f"is in another project: {base.run_id}")
+        if base_name(base.order.benchmark) != base_name(run.order.benchmark):
+            over = f"{base.order.benchmark}, not over {run.order.benchmark}"
+            raise invalid_field("gate.base_run_id", f"is a run over {over}")
 
     def _check_judges(self, run_id: RunId, order: RunOrder) -> None:
         """Before anything is paid for: raises what the orders of the judges that are named would raise."""

@@ -3,12 +3,15 @@
 from dataclasses import replace
 
 from proctor.v1 import run_pb2
+from proctor.v1 import schedule_service_pb2 as schedule_pb2
 from proctor.values.priority import default_priority
 from proctor.values.scoring import Reasoning, Truncation
 from proctor.wire.convert import Codec
 from proctor.wire.enums import number_of
 from proctor.wire.errors import UnknownNumber
+from services.common.checked_fields import checked_id
 from services.common.errors import InvalidParameter
+from services.scheduler.runs.orders.run_gate import RunGate
 from services.scheduler.runs.orders.run_order import RunOrder
 
 # Orders of rollouts set the first two fields; the last one is of orders that are not stored.
@@ -17,6 +20,14 @@ ORDER = Codec(RunOrder, run_pb2.RunOrder, unpaired={"parallel_group", "parallel"
 
 def _is_background(order: run_pb2.RunOrder) -> bool:
     return bool(order.dataset_id) or order.HasField("judge")
+
+
+def gate_from_proto(gate: run_pb2.RunGate | schedule_pb2.ScheduleGate) -> RunGate:
+    """Raises `InvalidParameter`, also for a run without a base."""
+    given = {name: getattr(gate, name) for name in ("margin_points", "alpha") if gate.HasField(name)}
+    is_of_earlier = isinstance(gate, schedule_pb2.ScheduleGate) and not gate.base_run_id
+    base = "" if is_of_earlier else checked_id("gate.base_run_id", gate.base_run_id)
+    return RunGate(base_run_id=base, **given)
 
 
 def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:

@@ -54,15 +54,15 @@ class InMemoryRuns:
 
     # RunStore
 
-    async def add(self, run: Run, request_id: str, base: Run | None = None) -> Run:
+    async def add(self, run: Run, request_id: str, base: Run | None = None, gate: object = None) -> Run:
+        del gate  # never read with the run
         stored = self._add(run, request_id)
         if base is not None and stored is run:
             self._add(base, "")
         return stored
 
     def _add(self, run: Run, request_id: str) -> Run:
-        request = (run.user, request_id)
-        found = self.runs.get(self.requests.get(request, run.run_id))
+        found = self.runs.get(self.requests.get(request := (run.user, request_id), run.run_id))
         if found is not None:
             if found.order == run.order:
                 return found

@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from uuid import uuid4
 
 import asyncpg
@@ -13,13 +12,15 @@ import pytest_asyncio
 from proctor.values.comparison import GateVerdict, UntilDecided
 from services.common.errors import ErrorKind, InvalidParameter, RemoteError, RunNotFound
 from services.common.postgres import PostgresSession
+from services.scheduler.gates.gate_runs import GateRuns
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.postgres import QUERIES
-from services.scheduler.schedules.gate_firings import GateFirings
+from services.scheduler.runs.orders.run_gate import RunGate
 from services.scheduler.schedules.postgres_gates import PostgresGatedFirings
-from services.scheduler.schedules.schedule import Firing, GateDecision, Schedule, ScheduleGate
+from services.scheduler.schedules.schedule import Firing, GatedFiring, Schedule
 from tests.chaos.lives.test_schedule_firings import kill_connections
 from tests.fakes.scheduler.database import scheduler_database
+from tests.fakes.scheduler.memory.figured_gates import FiguredGates
 from tests.fakes.scheduler.scheduler_harness import toy_order
 from tests.fakes.schedules import ScheduleHarness, empty_schedules
 from tests.fakes.suites.toy_suites import MODEL
@@ -30,32 +31,15 @@ AWAY = RemoteError(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE", "results doe
 GONE = RemoteError(ErrorKind.NOT_FOUND, "RUN_NOT_FOUND", "Run 7 not found.", {})
 
 
-@dataclass
-class FiguredGates:
-    """Gates by one figure for each run, whose differences are all significant."""
-
-    points: dict[str, float] = field(default_factory=dict)
-    asked: list[tuple[str, str]] = field(default_factory=list)
-    error: RemoteError | None = None
-
-    async def decide(self, run_id: str, base_run_id: str, gate: ScheduleGate) -> GateDecision:
-        self.asked.append((run_id, base_run_id))
-        if self.error:
-            raise self.error
-        drop = self.points.get(base_run_id, 0.0) - self.points.get(run_id, 0.0)
-        verdict = GateVerdict.FAIL if drop > gate.margin_points else GateVerdict.PASS
-        return GateDecision(
-            text=f"Down by {drop:g}.", verdict=verdict, base_run_id=base_run_id, is_drop=drop > 0
-        )
-
-
 class GateSite:
     def __init__(self, harness: ScheduleHarness) -> None:
         self.harness, self.gates = harness, FiguredGates()
         firings = PostgresGatedFirings(session=PostgresSession(harness.pool, QUERIES))
-        self.gating = GateFirings(firings=firings, gates=self.gates, clock=harness.scheduler.clock)
+        self.gating: GateRuns[GatedFiring] = GateRuns(
+            gated=firings, gates=self.gates, clock=harness.scheduler.clock
+        )
 
-    async def add(self, gate: ScheduleGate | None) -> Schedule:
+    async def add(self, gate: RunGate | None) -> Schedule:
         return await self.harness.add(gate=gate)
 
     async def fire(self) -> str:
@@ -113,7 +97,7 @@ async def site(pool: asyncpg.Pool) -> GateSite:
 
 
 async def test_each_run_is_gated_against_the_one_before_that_completed(site: GateSite) -> None:
-    schedule = await site.add(ScheduleGate(margin_points=2))
+    schedule = await site.add(RunGate(margin_points=2))
     first = await site.ended(schedule, 50)
     assert (first.verdict, first.base_run_id) == (None, "")
     assert first.gate_text.startswith("No earlier run of the schedule has completed")
@@ -131,7 +115,7 @@ async def test_each_run_is_gated_against_the_one_before_that_completed(site: Gat
 
 
 async def test_run_is_gated_once_it_has_ended_whatever_is_ordered_meanwhile(site: GateSite) -> None:
-    schedule = await site.add(ScheduleGate())
+    schedule = await site.add(RunGate())
     base = await site.ended(schedule, 50)
     slow, fast = await site.fire(), await site.fire()
     await site.end(fast, points=50)
@@ -146,7 +130,7 @@ async def test_run_is_gated_once_it_has_ended_whatever_is_ordered_meanwhile(site
 async def test_named_run_is_the_base_of_all(site: GateSite) -> None:
     base = (await site.ended(await site.add(None), 50)).run_ids[0]
     await site.harness.pool.execute("TRUNCATE schedules CASCADE")
-    schedule = await site.add(ScheduleGate(base_run_id=base))
+    schedule = await site.add(RunGate(base_run_id=base))
     for points in (49.5, 49, 48):
         await site.ended(schedule, points)
     firings = await site.harness.store.firings(schedule.schedule_id)
@@ -158,7 +142,7 @@ async def test_drop_and_failed_gate_are_told_by_one_notice_to_who_wants_both(sit
     await site.wants("gate_failed", "drop", "schedule_refused")
     await site.wants("drop", user="bob", project=7)
     await site.wants("gate_failed", user="carl")
-    schedule = await site.harness.add(order=toy_order(project_id=7), gate=ScheduleGate(margin_points=2))
+    schedule = await site.harness.add(order=toy_order(project_id=7), gate=RunGate(margin_points=2))
     for points in (50, 60, 59, 30):
         await site.ended(schedule, points)
     await site.gate()
@@ -174,7 +158,7 @@ async def test_drop_and_failed_gate_are_told_by_one_notice_to_who_wants_both(sit
 
 
 async def test_nothing_is_decided_while_results_is_away(site: GateSite) -> None:
-    schedule = await site.add(ScheduleGate())
+    schedule = await site.add(RunGate())
     await site.ended(schedule, 50)
     site.gates.error = AWAY
     run = await site.fire()
@@ -188,7 +172,7 @@ async def test_nothing_is_decided_while_results_is_away(site: GateSite) -> None:
 
 
 async def test_run_or_base_that_is_gone_leaves_the_gate_undecided(site: GateSite) -> None:
-    schedule = await site.add(ScheduleGate())
+    schedule = await site.add(RunGate())
     await site.ended(schedule, 50)
     site.gates.error = GONE
     lost = await site.ended(schedule, 10)
@@ -202,29 +186,29 @@ async def test_run_or_base_that_is_gone_leaves_the_gate_undecided(site: GateSite
 
 
 async def test_gates_that_mean_nothing_are_refused(site: GateSite) -> None:
-    for gate in (ScheduleGate(margin_points=101), ScheduleGate(alpha=0), ScheduleGate(alpha=0.5)):
+    for gate in (RunGate(margin_points=101), RunGate(alpha=0), RunGate(alpha=0.5)):
         with pytest.raises(InvalidParameter):
             await site.add(gate)
     with pytest.raises(InvalidParameter, match="margin_points"):
-        await site.add(ScheduleGate(margin_points=float("nan")))
+        await site.add(RunGate(margin_points=float("nan")))
     with pytest.raises(RunNotFound):
-        await site.add(ScheduleGate(base_run_id=str(uuid4())))
+        await site.add(RunGate(base_run_id=str(uuid4())))
     decided = toy_order(until_decided=UntilDecided(against_model=f"{MODEL}-2"))
     with pytest.raises(InvalidParameter):
-        await site.harness.add(order=decided, gate=ScheduleGate())
+        await site.harness.add(order=decided, gate=RunGate())
     base = (await site.ended(await site.add(None), 50)).run_ids[0]
     with pytest.raises(InvalidParameter, match="another project"):
-        await site.harness.add(order=toy_order(project_id=77), gate=ScheduleGate(base_run_id=base))
+        await site.harness.add(order=toy_order(project_id=77), gate=RunGate(base_run_id=base))
     await site.harness.pool.execute(
         "UPDATE runs SET ordered = jsonb_set(ordered, '{suite}', '\"other\"') WHERE run_id = $1", base
     )
     with pytest.raises(InvalidParameter, match="is a run over other"):
-        await site.add(ScheduleGate(base_run_id=base))
+        await site.add(RunGate(base_run_id=base))
 
 
 async def test_each_gate_is_told_once_whoever_leads_and_whatever_is_killed(site: GateSite) -> None:
     await site.wants("gate_failed")
-    schedules = [await site.add(ScheduleGate()) for _ in range(5)]
+    schedules = [await site.add(RunGate()) for _ in range(5)]
     drawn, changes, points = random.Random(5), 8, 100.0
 
     async def lead(token: FencingToken) -> None:

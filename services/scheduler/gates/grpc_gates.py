@@ -6,7 +6,8 @@ from proctor.v1 import comparison_pb2, comparison_service_pb2
 from proctor.v1 import comparison_service_pb2_grpc as comparison_grpc
 from proctor.values.comparison import GateVerdict
 from services.common.grpc.errors import remote_error
-from services.scheduler.schedules.schedule import GateDecision, ScheduleGate
+from services.scheduler.gates.gated_run import GateDecision
+from services.scheduler.runs.orders.run_gate import RunGate
 
 # Longer than results may take for a comparison, so that its own refusal arrives.
 _CALL_SECONDS = 330.0
@@ -20,7 +21,7 @@ class GrpcGates:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._comparisons = comparison_grpc.ComparisonServiceStub(channel)
 
-    async def decide(self, run_id: str, base_run_id: str, gate: ScheduleGate) -> GateDecision:
+    async def decide(self, run_id: str, base_run_id: str, gate: RunGate) -> GateDecision:
         decided = await self._gate(run_id, base_run_id, gate.margin_points, gate.alpha)
         failed, dropped = comparison_pb2.GATE_VERDICT_FAIL, decided
         if decided.verdict != failed and gate.margin_points:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pytest
 
@@ -10,19 +10,17 @@ from proctor.values.comparison import GateVerdict
 from proctor.values.run import RunState
 from services.common.clock import SystemClock
 from services.common.errors import ErrorKind, RemoteError
+from services.scheduler.gates.gate_runs import GateRuns
+from services.scheduler.gates.gated_run import GateDecision, GatedRun
 from services.scheduler.leadership.leader_election import FencingToken
-from services.scheduler.schedules.gate_firings import GateFirings
-from services.scheduler.schedules.schedule import GateDecision, GatedFiring, ScheduleGate, ScheduleId
+from services.scheduler.runs.orders.run_gate import RunGate
 
-NOW = datetime(2026, 3, 1, tzinfo=UTC)
-FIRING = GatedFiring(
-    schedule_id=ScheduleId("s"),
+GATED = GatedRun(
     name="nightly",
     user="ann",
     project_id=1,
     model="m",
-    gate=ScheduleGate(),
-    due_at=NOW,
+    gate=RunGate(),
     run_id="first",
     state=RunState.COMPLETED,
     base_run_id="base",
@@ -31,19 +29,19 @@ FIRING = GatedFiring(
 
 @dataclass
 class Site:
-    """Firings in memory, and gates of which that of the first run fails."""
+    """Runs in memory, and gates of which that of the first run fails."""
 
     kind: ErrorKind
     reason: str
     settled: list[str] = field(default_factory=list)
 
-    async def waiting(self) -> Sequence[GatedFiring]:
-        return [FIRING, replace(FIRING, run_id="second")]
+    async def waiting(self) -> Sequence[GatedRun]:
+        return [GATED, replace(GATED, run_id="second")]
 
-    async def settle(self, _: FencingToken, firing: GatedFiring, __: GateDecision, ___: datetime) -> None:
-        self.settled.append(firing.run_id)
+    async def settle(self, _: FencingToken, gated: GatedRun, __: GateDecision, ___: datetime) -> None:
+        self.settled.append(gated.run_id)
 
-    async def decide(self, run_id: str, base_run_id: str, _: ScheduleGate) -> GateDecision:
+    async def decide(self, run_id: str, base_run_id: str, _: RunGate) -> GateDecision:
         if run_id == "first":
             raise RemoteError(self.kind, self.reason, "Try later.", {})
         return GateDecision(text="As good.", verdict=GateVerdict.PASS, base_run_id=base_run_id)
@@ -54,12 +52,12 @@ class Site:
 )
 async def test_a_comparison_that_waits_holds_up_no_other(kind: ErrorKind, reason: str) -> None:
     site = Site(kind, reason)
-    await GateFirings(firings=site, gates=site, clock=SystemClock()).gate_all(FencingToken(1))
+    await GateRuns(gated=site, gates=site, clock=SystemClock()).gate_all(FencingToken(1))
     assert site.settled == ["second"]
 
 
 async def test_no_gate_is_asked_for_while_results_is_away() -> None:
     site = Site(ErrorKind.UNAVAILABLE, "DEPENDENCY_UNAVAILABLE")
     with pytest.raises(RemoteError):
-        await GateFirings(firings=site, gates=site, clock=SystemClock()).gate_all(FencingToken(1))
+        await GateRuns(gated=site, gates=site, clock=SystemClock()).gate_all(FencingToken(1))
     assert site.settled == []

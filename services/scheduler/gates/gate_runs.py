@@ -1,7 +1,7 @@
-"""Gates the runs of schedules once they are over. The leader decides each once and tells of what is worse."""
+"""Gates runs once they are over. The leader decides each once and tells of what is worse."""
 
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Generic, NoReturn
 
 from proctor.values.comparison import GateVerdict
 from proctor.values.run import RunState
@@ -9,9 +9,9 @@ from services.common.clock import Clock
 from services.common.errors import DependencyUnavailable, DomainError, ErrorKind
 from services.common.lifecycle import every
 from services.common.structured_logs import get_logger
+from services.scheduler.gates.gated_run import GateDecision, GatedRun
+from services.scheduler.gates.ports import GatedRuns, GatedT, Gates
 from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
-from services.scheduler.schedules.ports import GatedFirings, Gates
-from services.scheduler.schedules.schedule import GateDecision, GatedFiring
 
 EVERY_SECONDS = 5.0
 # Another look may find the service again.
@@ -25,48 +25,43 @@ log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class GateFirings:
-    firings: GatedFirings
+class GateRuns(Generic[GatedT]):
+    gated: GatedRuns[GatedT]
     gates: Gates
     clock: Clock
 
-    async def lead(self, token: FencingToken) -> NoReturn:
+    async def lead(self, token: FencingToken, name: str) -> NoReturn:
         """Leads until cancelled."""
 
         async def step() -> None:
             await self.gate_all(token)
 
-        await every(EVERY_SECONDS, step, name="gate firings")
+        await every(EVERY_SECONDS, step, name=name)
 
     async def gate_all(self, token: FencingToken) -> None:
         """Raises `LeadershipLost`, and `DomainError` while results is away."""
-        for firing in await self.firings.waiting():
+        for gated in await self.gated.waiting():
             try:
-                decision = await self._decision(firing)
+                decision = await self._decision(gated)
             except DomainError as error:
                 if error.reason == DependencyUnavailable.reason:
                     raise
                 # Of this comparison only, so that the others need not wait for it.
-                log.warning("gate waits", run_id=firing.run_id, error=error.message)
+                log.warning("gate waits", run_id=gated.run_id, error=error.message)
                 continue
-            await self.firings.settle(token, firing, decision, self.clock.now())
-            log.info(
-                "firing gated",
-                schedule_id=firing.schedule_id,
-                run_id=firing.run_id,
-                verdict=decision.verdict,
-            )
+            await self.gated.settle(token, gated, decision, self.clock.now())
+            log.info("run gated", run_id=gated.run_id, verdict=decision.verdict)
 
-    async def _decision(self, firing: GatedFiring) -> GateDecision:
-        if firing.state is None:
+    async def _decision(self, gated: GatedRun) -> GateDecision:
+        if gated.state is None:
             return GateDecision(text=_DELETED)
-        if not firing.base_run_id:
+        if not gated.base_run_id:
             return GateDecision(text=_NO_BASE)
-        base = firing.base_run_id
-        if firing.state is not RunState.COMPLETED:
-            return _undecided(f"The run ended as {firing.state}, so that it is not compared.", base)
+        base = gated.base_run_id
+        if gated.state is not RunState.COMPLETED:
+            return _undecided(f"The run ended as {gated.state}, so that it is not compared.", base)
         try:
-            return await self.gates.decide(firing.run_id, base, firing.gate)
+            return await self.gates.decide(gated.run_id, base, gated.gate)
         except DomainError as error:
             if error.kind in _PASSING:
                 raise
@@ -75,7 +70,7 @@ class GateFirings:
         except LeadershipLost:
             raise
         except Exception:  # of a loop: one gate must not hold up the others
-            log.exception("gate failed", schedule_id=firing.schedule_id, run_id=firing.run_id)
+            log.exception("gate failed", run_id=gated.run_id)
             return _undecided(_FAULT, base)
 
 
