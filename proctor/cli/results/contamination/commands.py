@@ -1,4 +1,4 @@
-"""`proctor contamination`: what a corpus has of the rows of a suite. Figures with intervals, no claims."""
+"""`proctor contamination`: what a corpus or a model has of rows. Figures with intervals, no claims."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from proctor.cli.results.contamination.overlap import (
     difference,
     find_canaries,
 )
+from proctor.cli.results.contamination.probe_command import probe
 from proctor.cli.results.contamination.rows import Row, read_rows
 from proctor.client.errors import Refused
 from proctor.exit_codes import ExitCode
@@ -98,8 +99,8 @@ def canary(
 
 def contamination_group() -> typer.Typer:
     return command_group(
-        {"overlap": overlap, "canary": canary},
-        about="What a corpus has of the rows of a suite: figures with intervals, no claims.",
+        {"overlap": overlap, "canary": canary, "probe": probe},
+        about="What a corpus or a model has of the rows of a suite: figures with intervals, no claims.",
     )
 
 
