@@ -148,8 +148,23 @@ def test_every_service_has_a_limit_and_starts_after_what_it_needs() -> None:
             assert service["restart"] == "unless-stopped", name
     for name in ("scheduler", "results"):
         assert COMPOSE["services"][name]["depends_on"]["postgres"] == {"condition": "service_healthy"}
-    for name in ("postgres", "nats", "gateway"):
-        assert COMPOSE["services"][name]["healthcheck"]["test"], name
+    for name, service in COMPOSE["services"].items():
+        # One ends once it has made what is missing, the other is somebody else's image.
+        assert service.get("healthcheck", {}).get("test") or name in ("secrets", "ollama"), name
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [("scheduler", "listen_address"), ("results", "listen_address"), ("worker", "health_address")],
+)
+def test_a_health_check_asks_the_address_that_the_service_listens_at(name: str, setting: str) -> None:
+    service = COMPOSE["services"][name]
+    kind = SERVICES[f"services.{name}"]
+    variable = f"{kind.model_config['env_prefix']}{setting.upper()}"
+    address = str(service["environment"].get(variable) or kind.model_fields[setting].default)
+    _, program, *options, asked = service["healthcheck"]["test"]
+    assert (program, options[-1]) == ("python3", "services.common.grpc.probe")
+    assert asked.rpartition(":")[2] == address.rpartition(":")[2]
 
 
 def test_own_services_run_without_privileges_and_publish_on_loopback_only() -> None:

@@ -1,6 +1,7 @@
 """Health checks and reflection need no key: a peer that opens many of them leaves room for other calls."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 
 import grpc
@@ -25,6 +26,23 @@ async def channel() -> AsyncIterator[grpc.aio.Channel]:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as opened:
         yield opened
     await server.stop(0)
+
+
+async def test_a_command_says_whether_a_server_takes_work() -> None:
+    server = await serve_grpc("127.0.0.1:0", (), ())
+
+    async def asked() -> tuple[int | None, str]:
+        command = (sys.executable, "-P", "-m", "services.common.grpc.probe", f"127.0.0.1:{server.port}")
+        done = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+        async with asyncio.timeout(60):
+            _, said = await done.communicate()
+        return done.returncode, said.decode().strip()
+
+    assert await asked() == (1, f"127.0.0.1:{server.port} takes no work: NOT_SERVING.")
+    await server.set_serving(True)
+    assert await asked() == (0, "")
+    await server.stop(0)
+    assert await asked() == (1, f"127.0.0.1:{server.port} does not answer: UNAVAILABLE.")
 
 
 async def endless() -> AsyncIterator[bytes]:
