@@ -1,14 +1,29 @@
 """Which figures stand for a run in the report of a model, and of which kind a run is."""
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
 from proctor.values.metrics.catalogue import REWARD_UNSUSPECTED, UNSUSPECTED
 from proctor.values.rollout import suspicions_sentence
 from proctor.values.scoring import benchmark_group
+from proctor.wire.enums import shown_word
+from proctor.wire.well_known import read_struct
 
 _REWARD, _SCORE = "reward", "score"
+_NAMES = {
+    "ScoringMethod": "scored by",
+    "PromptForm": "prompt form",
+    "Truncation": "truncation",
+    "Reasoning": "reasoning",
+}
+# Values that say what holds where nothing is said.
+_SAME_AS_NONE = frozenset(
+    {("Truncation", run_pb2.TRUNCATION_NONE), ("Reasoning", run_pb2.REASONING_SEPARATE)}
+)
+# Longer values of a provider's parameters are cut.
+_MAX_VALUE = 40
 
 
 class ReportKind(StrEnum):
@@ -63,17 +78,43 @@ def latest_complete(
 
 
 def run_note(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:
-    """How a run differs from one rollout over everything that was read; empty if it does not."""
+    """How a run differs from one rollout over everything that was read, under conditions that nobody chose.
+
+    Empty if it does not.
+    """
     order = run.order
     parts = (
         f"first {order.limit} rows" if order.HasField("limit") else "",
         f"only {', '.join(order.tasks)}" if order.tasks else "",
         f"{order.rollouts} rollouts" if order.rollouts > 1 else "",
+        *_chosen_conditions(order),
         f"{summary.failed} failed" if summary.failed else "",
         unparsed_share(summary),
         suspicions_of(summary),
     )
     return ", ".join(part for part in parts if part)
+
+
+def _chosen_conditions(order: run_pb2.RunOrder) -> Iterator[str]:
+    """What an order says of how the model is asked and scored, a phrase each."""
+    if order.HasField("num_fewshot"):
+        yield f"{order.num_fewshot} {'shot' if order.num_fewshot == 1 else 'shots'}"
+    for field, value in order.params.ListFields():
+        if field.name != "provider_params":
+            yield f"{field.name} {value:g}" if isinstance(value, float) else f"{field.name} {value}"
+    for name, value in read_struct(order.params.provider_params).items():
+        text = json.dumps(value, ensure_ascii=False)
+        yield f"{name} {text if len(text) <= _MAX_VALUE else f'{text[:_MAX_VALUE]}…'}"
+    for enum, number in (
+        (run_pb2.ScoringMethod, order.scoring_method),
+        (run_pb2.PromptForm, order.prompt_form),
+        (run_pb2.Truncation, order.truncation),
+        (run_pb2.Reasoning, order.reasoning),
+    ):
+        if number and (enum.DESCRIPTOR.name, number) not in _SAME_AS_NONE:
+            yield f"{_NAMES[enum.DESCRIPTOR.name]} {shown_word(enum, number)}"
+    if order.imported_from:
+        yield f"imported from {order.imported_from}"
 
 
 def unparsed_share(summary: summary_pb2.RunSummary) -> str:

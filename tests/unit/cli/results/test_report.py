@@ -12,6 +12,7 @@ from proctor.wire.report import (
     figures_of,
     kind_of,
     latest_complete,
+    run_note,
     suspicions_of,
     suspicions_of_entry,
 )
@@ -110,3 +111,16 @@ def test_a_report_has_a_table_for_each_kind_that_there_is() -> None:
         assert part in text, part
     assert "first 30 rows, 3 rollouts, 1 failed, 25.0% unparsed" in text
     assert "No completed run over data sets." in text
+
+
+def test_a_report_says_what_an_order_chose() -> None:
+    order = run_pb2.RunOrder(num_fewshot=1, reasoning=run_pb2.REASONING_SEPARATE)
+    order.params.temperature, order.params.seed = 0.7, 1_234_567_890
+    order.params.provider_params.update({"min_p": 0.05, "guide": "x" * 100})
+    order.scoring_method, order.truncation = run_pb2.SCORING_METHOD_GENERATE, run_pb2.TRUNCATION_LEFT
+    note = run_note(run_pb2.Run(order=order), summary_pb2.RunSummary())
+    assert note.startswith("1 shot, temperature 0.7, seed 1234567890, ")
+    assert "min_p 0.05, " in note
+    assert note.endswith("scored by generate, truncation left")
+    assert ("reasoning" in note, len(note) < 200) == (False, True)
+    assert run_note(run_pb2.Run(), summary_pb2.RunSummary()) == ""
