@@ -849,6 +849,7 @@ class TaskInfo(_message.Message):
     METRICS_FIELD_NUMBER: _builtins.int
     ROW_SOURCE_FIELD_NUMBER: _builtins.int
     HAS_CODE_FIELD_NUMBER: _builtins.int
+    REPEATS_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """Name of the task, unique in its suite."""
     version: _builtins.str
@@ -859,6 +860,8 @@ class TaskInfo(_message.Message):
     """Source of its rows."""
     has_code: _builtins.bool
     """Python code makes its rows, or what is asked of them."""
+    repeats: _builtins.int
+    """Answers to each row in a run that orders no other number; 1 or more."""
     @_builtins.property
     def metrics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Metrics in order."""
@@ -872,10 +875,11 @@ class TaskInfo(_message.Message):
         metrics: _abc.Iterable[_builtins.str] | None = ...,
         row_source: _builtins.str = ...,
         has_code: _builtins.bool = ...,
+        repeats: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_code", b"has_code", "metrics", b"metrics", "output_type", b"output_type", "row_source", b"row_source", "task", b"task", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_code", b"has_code", "metrics", b"metrics", "output_type", b"output_type", "repeats", b"repeats", "row_source", b"row_source", "task", b"task", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -264,6 +264,56 @@ class DeleteSuiteResponse(_message.Message):
 Global___DeleteSuiteResponse: _TypeAlias = DeleteSuiteResponse  # noqa: Y015
 
 @_typing.final
+class GetSuiteDocumentRequest(_message.Message):
+    """Request of GetSuiteDocument."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUITE_FIELD_NUMBER: _builtins.int
+    suite: _builtins.str
+    """Name of a user's suite, with "@" and a version for another one than the latest."""
+    def __init__(
+        self,
+        *,
+        suite: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["suite", b"suite"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSuiteDocumentRequest: _TypeAlias = GetSuiteDocumentRequest  # noqa: Y015
+
+@_typing.final
+class GetSuiteDocumentResponse(_message.Message):
+    """Response of GetSuiteDocument."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """Its version."""
+    @_builtins.property
+    def document(self) -> Global___SuiteDocument:
+        """The text and its data files."""
+
+    def __init__(
+        self,
+        *,
+        document: Global___SuiteDocument | None = ...,
+        version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSuiteDocumentResponse: _TypeAlias = GetSuiteDocumentResponse  # noqa: Y015
+
+@_typing.final
 class ShowSampleRequest(_message.Message):
     """Request of ShowSample."""
 
@@ -273,14 +323,19 @@ class ShowSampleRequest(_message.Message):
     TASK_FIELD_NUMBER: _builtins.int
     DOC_ID_FIELD_NUMBER: _builtins.int
     NUM_FEWSHOT_FIELD_NUMBER: _builtins.int
+    DOCUMENT_FIELD_NUMBER: _builtins.int
     suite: _builtins.str
-    """Name of the suite, as in an order."""
+    """Name of the suite, as in an order; empty with a document."""
     task: _builtins.str
-    """Name of the task."""
+    """Name of the task; with a document, empty means the first."""
     doc_id: _builtins.int
     """Number of the row in its split, 0 to 20,000."""
     num_fewshot: _builtins.int
     """Examples in the prompt, 0 to 100; unset means the task's default."""
+    @_builtins.property
+    def document(self) -> Global___SuiteDocument:
+        """A suite that is not registered, instead of `suite`. Nothing of it is stored."""
+
     def __init__(
         self,
         *,
@@ -288,10 +343,11 @@ class ShowSampleRequest(_message.Message):
         task: _builtins.str = ...,
         doc_id: _builtins.int = ...,
         num_fewshot: _builtins.int | None = ...,
+        document: Global___SuiteDocument | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "num_fewshot", b"num_fewshot"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "document", b"document", "num_fewshot", b"num_fewshot"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "doc_id", b"doc_id", "num_fewshot", b"num_fewshot", "suite", b"suite", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot", "doc_id", b"doc_id", "document", b"document", "num_fewshot", b"num_fewshot", "suite", b"suite", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__num_fewshot: _TypeAlias = _typing.Literal["num_fewshot"]  # noqa: Y015
     _WhichOneofArgType__num_fewshot: _TypeAlias = _typing.Literal["_num_fewshot", b"_num_fewshot"]  # noqa: Y015
@@ -312,6 +368,7 @@ class ShowSampleResponse(_message.Message):
     ROW_SOURCE_FIELD_NUMBER: _builtins.int
     ROW_SOURCE_REVISION_FIELD_NUMBER: _builtins.int
     IS_STAND_IN_FIELD_NUMBER: _builtins.int
+    REPEATS_FIELD_NUMBER: _builtins.int
     max_tokens: _builtins.int
     """Maximum number of generated tokens; 0 for multiple choice."""
     row_source: _builtins.str
@@ -320,6 +377,8 @@ class ShowSampleResponse(_message.Message):
     """Revision or digest of the rows."""
     is_stand_in: _builtins.bool
     """The rows are not the complete official split."""
+    repeats: _builtins.int
+    """Answers to each row in a run that orders no other number; 1 or more."""
     @_builtins.property
     def sample(self) -> _sample_pb2.Sample:
         """The sample as a run would send it, with its target."""
@@ -342,10 +401,11 @@ class ShowSampleResponse(_message.Message):
         row_source: _builtins.str = ...,
         row_source_revision: _builtins.str = ...,
         is_stand_in: _builtins.bool = ...,
+        repeats: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sample", b"sample", "scoring", b"scoring"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_stand_in", b"is_stand_in", "max_tokens", b"max_tokens", "row_source", b"row_source", "row_source_revision", b"row_source_revision", "sample", b"sample", "scoring", b"scoring", "stop", b"stop"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_stand_in", b"is_stand_in", "max_tokens", b"max_tokens", "repeats", b"repeats", "row_source", b"row_source", "row_source_revision", b"row_source_revision", "sample", b"sample", "scoring", b"scoring", "stop", b"stop"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -50,6 +50,11 @@ class SuiteServiceStub:
                 request_serializer=proctor_dot_v1_dot_suite__service__pb2.DeleteSuiteRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_suite__service__pb2.DeleteSuiteResponse.FromString,
                 _registered_method=True)
+        self.GetSuiteDocument = channel.unary_unary(
+                '/proctor.v1.SuiteService/GetSuiteDocument',
+                request_serializer=proctor_dot_v1_dot_suite__service__pb2.GetSuiteDocumentRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_suite__service__pb2.GetSuiteDocumentResponse.FromString,
+                _registered_method=True)
         self.ShowSample = channel.unary_unary(
                 '/proctor.v1.SuiteService/ShowSample',
                 request_serializer=proctor_dot_v1_dot_suite__service__pb2.ShowSampleRequest.SerializeToString,
@@ -82,6 +87,13 @@ class SuiteServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetSuiteDocument(self, request, context):
+        """Returns a version of a user's suite as it was added, to write the next one from.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ShowSample(self, request, context):
         """Renders one row of a task exactly as a run would send it.
         """
@@ -106,6 +118,11 @@ def add_SuiteServiceServicer_to_server(servicer, server):
                     servicer.DeleteSuite,
                     request_deserializer=proctor_dot_v1_dot_suite__service__pb2.DeleteSuiteRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_suite__service__pb2.DeleteSuiteResponse.SerializeToString,
+            ),
+            'GetSuiteDocument': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSuiteDocument,
+                    request_deserializer=proctor_dot_v1_dot_suite__service__pb2.GetSuiteDocumentRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_suite__service__pb2.GetSuiteDocumentResponse.SerializeToString,
             ),
             'ShowSample': grpc.unary_unary_rpc_method_handler(
                     servicer.ShowSample,
@@ -195,6 +212,33 @@ class SuiteService:
             '/proctor.v1.SuiteService/DeleteSuite',
             proctor_dot_v1_dot_suite__service__pb2.DeleteSuiteRequest.SerializeToString,
             proctor_dot_v1_dot_suite__service__pb2.DeleteSuiteResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSuiteDocument(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.SuiteService/GetSuiteDocument',
+            proctor_dot_v1_dot_suite__service__pb2.GetSuiteDocumentRequest.SerializeToString,
+            proctor_dot_v1_dot_suite__service__pb2.GetSuiteDocumentResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,8 @@ class SuiteServiceStub:
     """Registers a suite. New content becomes a new, immutable version."""
     DeleteSuite: _grpc.UnaryUnaryMultiCallable[_suite_service_pb2.DeleteSuiteRequest, _suite_service_pb2.DeleteSuiteResponse]
     """Deletes a version of a user's suite that no existing run used."""
+    GetSuiteDocument: _grpc.UnaryUnaryMultiCallable[_suite_service_pb2.GetSuiteDocumentRequest, _suite_service_pb2.GetSuiteDocumentResponse]
+    """Returns a version of a user's suite as it was added, to write the next one from."""
     ShowSample: _grpc.UnaryUnaryMultiCallable[_suite_service_pb2.ShowSampleRequest, _suite_service_pb2.ShowSampleResponse]
     """Renders one row of a task exactly as a run would send it."""
 
@@ -53,6 +55,8 @@ class SuiteServiceAsyncStub(SuiteServiceStub):
     """Registers a suite. New content becomes a new, immutable version."""
     DeleteSuite: _aio.UnaryUnaryMultiCallable[_suite_service_pb2.DeleteSuiteRequest, _suite_service_pb2.DeleteSuiteResponse]  # type: ignore[assignment]
     """Deletes a version of a user's suite that no existing run used."""
+    GetSuiteDocument: _aio.UnaryUnaryMultiCallable[_suite_service_pb2.GetSuiteDocumentRequest, _suite_service_pb2.GetSuiteDocumentResponse]  # type: ignore[assignment]
+    """Returns a version of a user's suite as it was added, to write the next one from."""
     ShowSample: _aio.UnaryUnaryMultiCallable[_suite_service_pb2.ShowSampleRequest, _suite_service_pb2.ShowSampleResponse]  # type: ignore[assignment]
     """Renders one row of a task exactly as a run would send it."""
 
@@ -82,6 +86,14 @@ class SuiteServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_suite_service_pb2.DeleteSuiteResponse, _abc.Awaitable[_suite_service_pb2.DeleteSuiteResponse]]:
         """Deletes a version of a user's suite that no existing run used."""
+
+    @_abc_1.abstractmethod
+    def GetSuiteDocument(
+        self,
+        request: _suite_service_pb2.GetSuiteDocumentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_suite_service_pb2.GetSuiteDocumentResponse, _abc.Awaitable[_suite_service_pb2.GetSuiteDocumentResponse]]:
+        """Returns a version of a user's suite as it was added, to write the next one from."""
 
     @_abc_1.abstractmethod
     def ShowSample(

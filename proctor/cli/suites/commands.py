@@ -176,6 +176,7 @@ def _facts(shown: suite_pb2.ShowSampleResponse) -> Iterator[tuple[str, str]]:
     yield "metrics", ", ".join(f"{use.name} {use.options_json}".strip() for use in shown.scoring.metrics)
     yield "filters", shown.scoring.filters_json
     yield "at most", f"{shown.max_tokens} tokens" if shown.max_tokens else ""
+    yield "answers per row", f"{shown.repeats}" if shown.repeats > 1 else ""
     yield "shares its passage with", shown.sample.cluster
     stand_in = " (stand-in rows, not the official split)" if shown.is_stand_in else ""
     yield "row from", f"{shown.row_source}, {shown.row_source_revision}{stand_in}"

@@ -79,6 +79,7 @@ METHODS: Mapping[str, Permission] = {
     # Suites.
     "ListSuites": _READ,
     "ShowSample": _READ,
+    "GetSuiteDocument": _READ,
     # The editor of suites asks after each pause of typing; nothing is stored.
     "CheckSuite": _READ,
     "AddSuite": _CHANGE,

@@ -94,7 +94,7 @@ class SuiteVersionNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="UNKNOW
 
 
 class SuiteInstalled(DomainError, kind=ErrorKind.CONFLICT, reason="SUITE_INSTALLED"):
-    """{suite} is an installed suite; only its files in the folder of suites can be removed."""
+    """{suite} is an installed suite: what it is stands in its files in the folder of suites only."""
 
 
 class RowNotFound(DomainError, kind=ErrorKind.INVALID, reason="ROW_NOT_FOUND"):

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from proctor.values.names.suite_name import split_name
-from services.scheduler.suites.errors import UnknownSuite, listed
+from services.scheduler.suites.errors import SuiteInstalled, UnknownSuite, listed
+from services.scheduler.suites.format.suite_document import SuiteDocument
 from services.scheduler.suites.ports import (
     BrokenSuite,
     InstalledSuites,
@@ -14,6 +15,14 @@ from services.scheduler.suites.ports import (
     UserSuiteStore,
 )
 from services.scheduler.suites.suite import StoredSuite, SuiteDefinition, SuiteListing, summary_of
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSuite:
+    """A version of a user's suite as its author wrote it."""
+
+    document: SuiteDocument
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,19 @@ class FindSuites:
             supported = listed(sorted({*self.installed.usable_names(), *users}))
             raise UnknownSuite(suite=name, supported=supported)
         return await self._read(stored)
+
+    async def document(self, name: str) -> WrittenSuite:
+        """A version of a user's suite as it was added. Raises `SuiteInstalled`, `UnknownSuite`."""
+        base, version = split_name(name)
+        if base in self.installed.names():
+            raise SuiteInstalled(suite=base)
+        stored = None if "\0" in name else await self.stored.find(base, version)
+        document = await self.stored.document(stored) if stored else None
+        if stored is None or document is None:
+            raise UnknownSuite(
+                suite=name, supported=listed([suite.suite for suite in await self.stored.latest()])
+            )
+        return WrittenSuite(document, stored.version)
 
     async def suites(self) -> Sequence[SuiteListing | BrokenSuite]:
         taken = self.installed.names()

@@ -12,11 +12,13 @@ from proctor.v1 import suite_service_pb2_grpc as suite_grpc
 from proctor.values.names.user import LOCAL_USER
 from proctor.wire.convert import Codec
 from proctor.wire.values import SAMPLE, SCORING
+from services.common.checked_fields import checked_text
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.common.requests.request_fields import check_stores
 from services.scheduler.suites.add_suite import AddSuite, CheckSuite
 from services.scheduler.suites.delete_suite import DeleteSuite
+from services.scheduler.suites.find_suites import FindSuites, WrittenSuite
 from services.scheduler.suites.format.suite_document import SuiteDocument, SuiteFault
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.show_sample import SamplePreview, SampleRequest, ShowSample
@@ -24,7 +26,8 @@ from services.scheduler.suites.suite import SuiteListing, SuiteOwner, TaskListin
 
 DOCUMENT = Codec(SuiteDocument, suite_pb2.SuiteDocument)
 FAULT = Codec(SuiteFault, suite_pb2.SuiteFault)
-SAMPLE_REQUEST = Codec(SampleRequest, suite_pb2.ShowSampleRequest)
+SAMPLE_REQUEST = Codec(SampleRequest, suite_pb2.ShowSampleRequest, unpaired={"document"})
+WRITTEN = Codec(WrittenSuite, suite_pb2.GetSuiteDocumentResponse, nested=[DOCUMENT])
 SUITE = Codec(
     SuiteListing,
     scheduler_pb2.SuiteInfo,
@@ -51,6 +54,7 @@ def shown_to_proto(shown: SamplePreview) -> suite_pb2.ShowSampleResponse:
         row_source=shown.row_source,
         row_source_revision=shown.row_source_revision,
         is_stand_in=shown.is_stand_in,
+        repeats=shown.task.repeats,
     )
 
 
@@ -65,6 +69,7 @@ class GrpcSuiteApi(suite_grpc.SuiteServiceServicer):
     check: CheckSuite
     add: AddSuite
     delete: DeleteSuite
+    documents: FindSuites
     show_sample: ShowSample
 
     def register(self, server: grpc.aio.Server) -> None:
@@ -98,8 +103,20 @@ class GrpcSuiteApi(suite_grpc.SuiteServiceServicer):
         await self.delete.delete(request.suite, request.version, caller)
         return suite_pb2.DeleteSuiteResponse()
 
+    async def GetSuiteDocument(
+        self,
+        request: suite_pb2.GetSuiteDocumentRequest,
+        context: RpcContext,  # noqa: ARG002  # as the generated service has it
+    ) -> suite_pb2.GetSuiteDocumentResponse:
+        return WRITTEN.to_proto(await self.documents.document(checked_text("suite", request.suite)))
+
     async def ShowSample(
         self, request: suite_pb2.ShowSampleRequest, context: RpcContext
     ) -> suite_pb2.ShowSampleResponse:
-        user = caller_of(context.invocation_metadata()).name
-        return shown_to_proto(await self.show_sample.show(SAMPLE_REQUEST.from_proto(request), user))
+        caller, wanted = caller_of(context.invocation_metadata()), SAMPLE_REQUEST.from_proto(request)
+        if not request.HasField("document"):
+            return shown_to_proto(await self.show_sample.show(wanted, caller.name))
+        # Templates and code of a document are executed only for who might add it.
+        check_stores(caller, caller.key_project)
+        document = DOCUMENT.from_proto(request.document)
+        return shown_to_proto(await self.show_sample.show_written(document, wanted, caller.name))

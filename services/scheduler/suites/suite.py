@@ -174,6 +174,7 @@ class TaskListing:
     metrics: tuple[str, ...]
     row_source: str
     has_code: bool = False
+    repeats: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,13 @@ def _task(task: TaskDefinition) -> TaskListing:
     metrics = tuple(metric.name for metric in task.scoring.metrics)
     scoring = task.scoring
     return TaskListing(
-        task.name, task.version, scoring.output_type, metrics, str(task.rows), has_code=task.has_code
+        task.name,
+        task.version,
+        scoring.output_type,
+        metrics,
+        str(task.rows),
+        has_code=task.has_code,
+        repeats=task.repeats,
     )
 
 

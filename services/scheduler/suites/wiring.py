@@ -64,7 +64,10 @@ def make_suites(
         check=checking,
         add=add,
         delete=DeleteSuite(stored=of_users, installed=installed, clock=connections.clock),
-        show_sample=ShowSample(suites=shown, rows=rows),
+        documents=shown,
+        show_sample=ShowSample(
+            suites=shown, rows=rows, cache_in=lambda folder: FileSuiteCache(folder=folder)
+        ),
     )
     apis = {SERVICE_NAME: api.register}
     executes_code = runner is not None

@@ -48,6 +48,7 @@ PROMISED = {
     "/api/v1/rollouts/runs/{job_id}/{sample}/{rollout}/artifacts/{execution}/{name}",
     "/api/v1/storage",
     "/api/v1/suites",
+    "/api/v1/suites/{suite}/document",
     "/api/v1/suites/{suite}/tasks/{task}/samples/{row}",
     "/api/v1/suites/{suite}/versions/{version}",
     "/api/v1/me",

@@ -47,6 +47,16 @@ async def test_binary_files_travel_as_base64(harness: GatewayHarness) -> None:
     assert [fault["field"] for fault in body["errors"]] == ["files.rows.parquet"]
 
 
+async def test_a_suite_is_read_as_the_body_that_added_it(harness: GatewayHarness) -> None:
+    parquet = {"base64": base64.b64encode(b"PAR1\xff").decode()}
+    given = {"document": DOCUMENT, "file_name": "mine.yaml", "files": {"a.csv": "ä\n", "b.parquet": parquet}}
+    await call(harness, "POST", SUITES, json=given)
+    status, body, _ = await call(harness, "GET", f"{SUITES}/mine/document")
+    assert (status, body) == (200, {**given, "version": 1})
+    for name in ("mine@2", "zzz"):
+        assert (await call(harness, "GET", f"{SUITES}/{name}/document"))[0] == 404
+
+
 @pytest.mark.parametrize("content", [7, None, ["a"], {"base64": 7}, {"base64": "", "name": "a"}])
 async def test_file_that_is_neither_text_nor_base64_is_named_once(
     harness: GatewayHarness, content: object

@@ -44,3 +44,36 @@ async def test_suite_is_written_checked_added_and_shown(site: Site, tmp_path: Pa
         await page.get_by_role("button", name="Delete the version").click()
         await page.wait_for_url("**/suites")
         assert opened.errors == []
+
+
+async def test_a_prompt_is_seen_before_a_suite_is_added_and_a_new_version_begins_with_the_last(
+    site: Site, tmp_path: Path
+) -> None:
+    (tmp_path / "towns.csv").write_text(CITIES)
+    async with tab(site.browser, site.url) as opened:
+        page, prompt = opened.page, opened.page.locator("#preview pre").first
+        await opened.open("/suites/new")
+        text = (await page.locator("textarea").input_value()).replace("cities", "towns")
+        await page.locator("textarea").fill(text)
+        await page.locator("#files").set_input_files(tmp_path / "towns.csv")
+        await page.get_by_role("button", name="Show the prompt").click()
+        await expect(prompt).to_contain_text("In which country is Lyon?")
+        # It follows the text.
+        await page.locator("textarea").fill(text.replace("In which country is {{", "Whose is {{"))
+        await expect(prompt).to_contain_text("Whose is Lyon?")
+        await opened.check()
+        await page.get_by_role("button", name="Add the suite").click()
+        await page.wait_for_url("**/suites/towns")
+        await page.get_by_role("link", name="Write a new version").click()
+        await expect(page.locator("#checked")).to_contain_text("towns is valid")
+        await opened.check()
+        await page.locator("input[name=kept]").uncheck()
+        await expect(page.locator("#checked .fault")).to_be_visible()
+        await page.locator("input[name=kept]").check()
+        await page.locator("textarea").fill(text)
+        await expect(page.locator("#checked")).to_contain_text("towns is valid")
+        await page.get_by_role("button", name="Add the version").click()
+        await page.wait_for_url("**/suites/towns")
+        await expect(page.locator("main .sub").first).to_contain_text("version 2")
+        await expect(page.locator("#sample pre").first).to_contain_text("In which country is Lyon?")
+        assert opened.errors == []

@@ -277,7 +277,9 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     async def ListSuites(
         self, request: scheduler_pb2.ListSuitesRequest, context: Any
     ) -> scheduler_pb2.ListSuitesResponse:
-        task = scheduler_pb2.TaskInfo(task="sentiment", version="1", metrics=["acc"], row_source="own rows")
+        task = scheduler_pb2.TaskInfo(
+            task="sentiment", version="1", metrics=["acc"], row_source="own rows", repeats=4
+        )
         sound = scheduler_pb2.SuiteInfo(suite="starter", description="Rows of our own", tasks=[task])
         problem = "mine/task.yaml: doc_to_text is missing"
         broken = scheduler_pb2.SuiteInfo(suite="mine", problem=problem, version=2, user="alice")

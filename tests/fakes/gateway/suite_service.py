@@ -59,11 +59,26 @@ class FakeSuites(suite_grpc.SuiteServiceServicer):
         self.kept[request.version - 1] = ""
         return suite_pb2.DeleteSuiteResponse()
 
+    async def GetSuiteDocument(
+        self, request: suite_pb2.GetSuiteDocumentRequest, context: Any
+    ) -> suite_pb2.GetSuiteDocumentResponse:
+        name, _, version = request.suite.partition("@")
+        number = int(version or len(self.kept))
+        documents = [
+            one.document for one in self.added if _digest(one.document) in self.kept[number - 1 : number]
+        ]
+        if name != "mine" or not documents:
+            raise refused(ErrorKind.INVALID, "UNKNOWN_SUITE", f"There is no suite {name}.", suite=name)
+        return suite_pb2.GetSuiteDocumentResponse(document=documents[-1], version=number)
+
     async def ShowSample(
         self, request: suite_pb2.ShowSampleRequest, context: Any
     ) -> suite_pb2.ShowSampleResponse:
         self.shown.append(request)
-        if request.task != "sentiment":
+        faults = _faults(request.document)
+        if faults:
+            raise refused(ErrorKind.CONFLICT, "INVALID_SUITE_FILE", faults[0].problem)
+        if request.task != "sentiment" and not (request.HasField("document") and not request.task):
             raise refused(ErrorKind.INVALID, "UNKNOWN_TASK", f"There is no task {request.task}.")
         if request.doc_id >= ROWS:
             raise refused(ErrorKind.INVALID, "ROW_NOT_FOUND", f"The task has {ROWS} rows.", rows=str(ROWS))
@@ -77,6 +92,7 @@ class FakeSuites(suite_grpc.SuiteServiceServicer):
             stop=["\n"],
             row_source="own rows",
             row_source_revision="ab12",
+            repeats=4,
         )
 
 

@@ -21,6 +21,8 @@ from services.gateway.api.suites.schemas import (
     SuiteAdded,
     SuiteList,
     SuiteListed,
+    SuiteWritten,
+    file_shown,
     sample_shown,
 )
 from services.gateway.auth.identity import User
@@ -105,6 +107,25 @@ async def add(
     added = await _added(scheduler, new)
     response.status_code = 200 if added.is_known else 201
     return present(SuiteAdded, added)
+
+
+@router.get(
+    "/{suite}/document",
+    responses=problems(404, 409, 422, 503),
+    summary="A suite of your own as it was added, to write its next version from",
+)
+async def read_document(scheduler: SchedulerCalls, suite: str) -> SuiteWritten:
+    """With `@` and a version behind the name another one than the latest."""
+    request = suite_pb2.GetSuiteDocumentRequest(suite=suite)
+    with _not_found_in_path():
+        found = await scheduler.suites.GetSuiteDocument(request)
+    written = found.document
+    return SuiteWritten(
+        document=written.text,
+        file_name=written.file_name,
+        files={path: file_shown(content) for path, content in written.files.items()},
+        version=found.version,
+    )
 
 
 @router.get(

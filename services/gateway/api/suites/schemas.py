@@ -4,7 +4,14 @@ import base64
 from typing import Annotated
 
 from fastapi import Query
-from pydantic import AfterValidator, BaseModel, Field, JsonValue, PlainValidator, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    JsonValue,
+    PlainValidator,
+    WithJsonSchema,
+)
 
 from proctor.v1 import dataset_service_pb2 as dataset_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
@@ -96,6 +103,29 @@ class NewSuite(RequestBody):
         return suite_pb2.SuiteDocument(text=self.document, file_name=self.file_name, files=self.files)
 
 
+class BinaryFile(BaseModel):
+    """A file that is no text, for example Parquet."""
+
+    base64: str
+
+
+class SuiteWritten(BaseModel):
+    """A version of a user's suite, as the body that added it."""
+
+    document: str = Field(description="The YAML file as text")
+    file_name: str
+    files: dict[str, str | BinaryFile] = Field(description="Data files by their path in the document")
+    version: int
+
+
+def file_shown(content: bytes) -> str | BinaryFile:
+    """As a body that adds a suite has it."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return BinaryFile(base64=base64.b64encode(content).decode())
+
+
 class TaskListed(BaseModel):
     task: str
     version: str
@@ -103,6 +133,7 @@ class TaskListed(BaseModel):
     metrics: list[str]
     row_source: str
     has_code: bool = Field(description="Python code makes its rows, or what is asked of them")
+    repeats: int = Field(description="Answers to each row in a run that orders no other number")
 
 
 class SuiteListed(BaseModel):
@@ -166,6 +197,7 @@ class SampleShown(BaseModel):
     row_source: str
     row_source_revision: str
     is_stand_in: bool
+    repeats: int = Field(description="Answers to each row in a run that orders no other number")
 
 
 def sample_shown(request: suite_pb2.ShowSampleRequest, response: suite_pb2.ShowSampleResponse) -> SampleShown:

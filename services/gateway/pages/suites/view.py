@@ -43,14 +43,11 @@ class SampleSelection:
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteView:
-    """A suite with one sample as a model would get it; `fault` is why there is none."""
+class RenderedSample:
+    """A sample as a model would get it; `fault` is why there is none."""
 
-    suite: SuiteListed
-    chosen: SampleSelection
-    sample: SampleShown | None
-    fault: str
-    ask: str
+    sample: SampleShown | None = None
+    fault: str = ""
 
     @property
     def source(self) -> str:
@@ -75,10 +72,11 @@ class SuiteView:
             f"{use.metric} {_json(use.options) if use.options else ''}".strip() for use in sample.metrics
         )
         facts = {
-            "Output": sample.output_type,
+            "Output": sample.output_type.replace("_", " "),
             "Metrics": metrics,
             "Stops at": ", ".join(json.dumps(text, ensure_ascii=False) for text in sample.stop),
             "Maximum tokens": str(sample.max_tokens or ""),
+            "Answers per row": str(sample.repeats) if sample.repeats > 1 else "",
             "Filters": _json(sample.filters) if sample.filters else "",
             "Rows from": f"{sample.row_source} {sample.row_source_revision[:12]}".strip(),
             "Split": "not the official one" if sample.is_stand_in else "",
@@ -87,13 +85,53 @@ class SuiteView:
 
 
 @dataclass(frozen=True, slots=True)
+class SuiteView:
+    """A suite with one sample as a model would get it."""
+
+    suite: SuiteListed
+    chosen: SampleSelection
+    rendered: RenderedSample
+    ask: str
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether some task asks for several answers to a row."""
+        return any(task.repeats > 1 for task in self.suite.tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A data file of the version that a new one is written from. `size`: in bytes."""
+
+    path: str
+    size: int
+    is_kept: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVersion:
+    """The version of a user's suite that a new one is written from."""
+
+    suite: str
+    version: int
+    files: Sequence[StoredFile] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EditorView:
-    """A suite in the editor: its text, and its faults or its summary."""
+    """A suite in the editor: its text, its faults or its summary, and a sample once one was asked for.
+
+    `task` and `row` choose the sample; `task` "" is the first.
+    """
 
     text: str
     faults: Sequence[suite_pb2.SuiteFault] = ()
     suite: SuiteListed | None = None
     is_checked: bool = False
+    of: StoredVersion | None = None
+    rendered: RenderedSample | None = None
+    task: str = ""
+    row: int = 0
 
     def quoted(self, line: int) -> str:
         """The text of a line; "" for one that the text does not have."""
@@ -101,10 +139,12 @@ class EditorView:
         return lines[line - 1].strip()[:_MAX_QUOTED] if 0 < line <= len(lines) else ""
 
 
-def editor_view(text: str, checked: suite_pb2.CheckSuiteResponse) -> EditorView:
+def editor_view(
+    text: str, checked: suite_pb2.CheckSuiteResponse, of: StoredVersion | None = None
+) -> EditorView:
     is_valid = checked.HasField("suite") and not checked.faults
     suite = present(SuiteListed, checked.suite) if is_valid else None
-    return EditorView(text, checked.faults, suite, is_checked=True)
+    return EditorView(text, checked.faults, suite, is_checked=True, of=of)
 
 
 def _json(value: object) -> str:

@@ -96,7 +96,7 @@ def test_what_changes_something_is_no_read_and_needs_a_caller() -> None:
     # They store nothing; their bodies do not fit into an address.
     names = ("compare", "estimate", "gate", "plan-size")
     questions = {("POST", f"/api/v1/benchmarking/{name}") for name in names}
-    questions |= {("POST", "/suites/check"), ("POST", "/datasets/preview")}
+    questions |= {("POST", "/suites/check"), ("POST", "/suites/preview"), ("POST", "/datasets/preview")}
     questions.add(("POST", "/admin/datasets/upload/preview"))
     assert {method for method, _ in (reads | public) - cookies - questions} == {"GET"}
     assert questions <= reads

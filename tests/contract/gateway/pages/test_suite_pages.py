@@ -1,5 +1,7 @@
 """Suites on pages: tasks, samples with shots, a suite that is checked while it is written, hostile text."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from proctor.v1 import sample_pb2
@@ -23,9 +25,18 @@ def sample(harness: GatewayHarness) -> sample_pb2.Sample:
 
 
 async def written(
-    harness: GatewayHarness, path: str, text: str, *, headers: dict[str, str] | None = None, file: str = ""
+    harness: GatewayHarness,
+    path: str,
+    text: str,
+    *,
+    headers: dict[str, str] | None = None,
+    file: str = "",
+    fields: Sequence[tuple[str, str]] = (),
 ) -> Shown:
-    parts = [f'--x\r\nContent-Disposition: form-data; name="document"\r\n\r\n{text}\r\n']
+    parts = [
+        f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+        for name, value in (("document", text), *fields)
+    ]
     name = "rows.csv" if file else ""
     head = f'--x\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\n'
     parts.append(f"{head}Content-Type: application/octet-stream\r\n\r\n{file}\r\n--x--\r\n")
@@ -112,6 +123,70 @@ async def test_suite_is_added_once_it_is_right(harness: GatewayHarness) -> None:
     assert harness.scheduler.suites.added[0].user == "local"
     foreign = await written(harness, "/suites", "suite: x", headers={"Origin": "http://evil.example"})
     assert foreign.status == 403
+
+
+async def test_a_prompt_is_shown_before_the_suite_is_added(harness: GatewayHarness) -> None:
+    blank = await show(harness, "/suites/new")
+    assert "Nothing is stored." in blank.html
+    fields = (("task", ""), ("row", "3"))
+    part = await written(harness, "/suites/preview", "suite: x", headers=PART, file="a,b", fields=fields)
+    [asked] = harness.scheduler.suites.shown
+    assert (asked.document.text, dict(asked.document.files), asked.doc_id) == (
+        "suite: x",
+        {"rows.csv": b"a,b"},
+        3,
+    )
+    assert ("<html" in part.html, "Review: good. Sentiment:" in part.html) == (False, True)
+    assert ("<dt>Answers per row</dt>" in part.html, 'name="row" min="0" value="3"' in part.html) == (
+        True,
+        True,
+    )
+    # It follows the text from now on.
+    assert 'hx-trigger="input changed delay:1s from:#document' in part.html
+    faulty = await written(harness, "/suites/preview", "broken: 1", headers=PART)
+    assert (faulty.status, "broken: 1 is not a key" in faulty.html) == (200, True)
+    beyond = await written(harness, "/suites/preview", "suite: x", headers=PART, fields=(("row", "9"),))
+    assert "The task has 5 rows" in beyond.html
+    # Without scripts the text stays.
+    plain = await written(harness, "/suites/preview", f"suite: {HOSTILE}")
+    assert (
+        "<html" in plain.html,
+        "Review: good." in plain.html,
+        "img" in [tag for tag, _ in plain.elements],
+    ) == (
+        True,
+        True,
+        False,
+    )
+    assert harness.scheduler.suites.added == []
+
+
+async def test_a_new_version_begins_with_the_text_and_the_files_of_the_last(harness: GatewayHarness) -> None:
+    await written(harness, "/suites", "suite: mine", file="a")
+    shown = await show(harness, "/suites/new?of=mine")
+    assert "Write a new version of mine" in shown.html
+    assert ("suite: mine</textarea>" in shown.html, 'value="rows.csv" checked' in shown.html) == (True, True)
+    base = ("of", "mine@1")
+    kept = await written(harness, "/suites", "suite: mine\n# 2", fields=(base, ("kept", "rows.csv")))
+    assert (kept.status, kept.headers["Location"]) == (303, "/suites/mine")
+    await written(harness, "/suites", "suite: mine\n# 3", fields=(base,))
+    await written(harness, "/suites", "suite: mine\n# 4", file="b", fields=(base, ("kept", "rows.csv")))
+    files = [dict(one.document.files) for one in harness.scheduler.suites.added]
+    assert files == [{"rows.csv": b"a"}, {"rows.csv": b"a"}, {}, {"rows.csv": b"b"}]
+    # What is not kept stays so where the form comes back.
+    faulty = await written(harness, "/suites", "broken: 1", fields=(base,))
+    assert (faulty.status, 'value="rows.csv" >' in faulty.html or 'value="rows.csv">' in faulty.html) == (
+        422,
+        True,
+    )
+    assert (await show(harness, "/suites/new?of=zzz")).status == 404
+
+
+async def test_a_suite_of_a_user_links_to_its_next_version(harness: GatewayHarness) -> None:
+    shown = (await show(harness, "/suites/starter")).html
+    assert "Write a new version" not in shown
+    assert ("Answers per row" in shown, '<td class="num">4</td>' in shown) == (True, True)
+    assert 'href="/suites/new?of=mine"' in (await show(harness, "/suites/mine")).html
 
 
 async def test_version_is_deleted_unless_a_run_used_it(harness: GatewayHarness) -> None:

@@ -13,6 +13,7 @@ from services.common.errors import WorkCancelled
 from services.common.threads.cancellable_threads import CancellableThreads
 from services.scheduler.suites.add_suite import CheckSuite
 from services.scheduler.suites.errors import ShowingTooSlow
+from services.scheduler.suites.file_suite_cache import FileSuiteCache
 from services.scheduler.suites.format.yaml_suite_reader import read_document
 from services.scheduler.suites.show_sample import SampleRequest, ShowSample
 from services.scheduler.suites.templates.prompt_template import compile_template
@@ -38,7 +39,7 @@ class HeldRows:
 
 async def test_rows_that_no_caller_waits_for_are_read_no_further() -> None:
     held, threads = HeldRows(), CancellableThreads(1)
-    showing = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), threads)
+    showing = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), FileSuiteCache, threads)
     shown = asyncio.create_task(showing.show(SampleRequest(SUITE, "choose", 900), "ann"))
     assert await asyncio.to_thread(held.is_reached.wait, 10)
     shown.cancel()
@@ -51,8 +52,8 @@ async def test_rows_that_no_caller_waits_for_are_read_no_further() -> None:
 
 async def test_samples_of_one_user_take_one_thread_and_no_more() -> None:
     held, threads = HeldRows(), CancellableThreads(2)
-    slow = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), threads)
-    quick = ShowSample(ToyCatalogue(), ToyRows(1000), threads)
+    slow = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), FileSuiteCache, threads)
+    quick = ShowSample(ToyCatalogue(), ToyRows(1000), FileSuiteCache, threads)
     many = [asyncio.create_task(slow.show(SampleRequest(SUITE, "choose", 5), "ann")) for _ in range(4)]
     assert await asyncio.to_thread(held.is_reached.wait, 10)
     shown = await quick.show(SampleRequest(SUITE, "choose", 5), "bob")
@@ -63,8 +64,8 @@ async def test_samples_of_one_user_take_one_thread_and_no_more() -> None:
 
 
 async def test_a_sample_that_takes_too_long_is_refused_with_the_limit() -> None:
-    held = HeldRows()
-    showing = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), CancellableThreads(1, 0.05))
+    held, brief = HeldRows(), CancellableThreads(1, 0.05)
+    showing = ShowSample(ToyCatalogue(), ToyRows(1000, on_row=held.on_row), FileSuiteCache, brief)
     with pytest.raises(ShowingTooSlow) as refused:
         await showing.show(SampleRequest(SUITE, "choose", 900), "ann")
     assert refused.value.facts == {"task": "choose", "doc_id": 900, "seconds": "0.05"}

@@ -68,10 +68,14 @@ class Stand:
         self.checking = CheckSuite(read_document, installed)
         self.adding = AddSuite(self.checking, self.stored, SetClock(), lambda: None)
         self.deleting = DeleteSuite(self.stored, installed, SetClock())
-        self.showing = ShowSample(self.all, FileRows())
+        self.showing = ShowSample(self.all, FileRows(), FileSuiteCache)
 
     async def prompt(self, name: str, row: int = 0) -> str:
         return (await self.showing.show(SampleRequest(name, "sums", row), "ann")).sample.prompt.as_text
+
+    async def preview(self, document: SuiteDocument, row: int = 0) -> str:
+        wanted = SampleRequest("", "", row)
+        return (await self.showing.show_written(document, wanted, "ann")).sample.prompt.as_text
 
 
 @pytest.fixture
@@ -84,6 +88,27 @@ async def test_added_suite_is_found_with_version_and_digest(harness: Stand) -> N
     assert (added.suite.name, added.suite.version, added.is_known) == ("sums", 1, False)
     found = await harness.all.suite("sums")
     assert (found.version, found.digest) == (1, SUMS.digest)
+
+
+async def test_a_sample_of_a_suite_is_shown_before_it_is_added(harness: Stand) -> None:
+    assert await harness.preview(WARMER, 2) == "How much is 2 + 1?"
+    assert (await harness.stored.latest(), list(harness.cache.glob("*"))) == ([], [])
+    with pytest.raises(InvalidSuiteFile, match=r"rows\.jsonl"):
+        await harness.preview(SuiteDocument(TASK, "sums.yaml", {"data/shown.jsonl": ROWS}))
+    with pytest.raises(RowNotFound):
+        await harness.preview(SUMS, 5)
+
+
+async def test_a_version_is_read_as_it_was_added(harness: Stand) -> None:
+    for each in (SUMS, WARMER):
+        await harness.adding.add(each, ANN)
+    latest, first = await harness.all.document("sums"), await harness.all.document("sums@1")
+    assert ((latest.version, latest.document), (first.version, first.document)) == ((2, WARMER), (1, SUMS))
+    for name in ("sums@3", "nothing", "a\0"):
+        with pytest.raises(UnknownSuite):
+            await harness.all.document(name)
+    with pytest.raises(SuiteInstalled):
+        await harness.all.document("shades")
 
 
 async def test_new_content_is_a_new_version_and_known_content_keeps_its_own(harness: Stand) -> None:
@@ -184,7 +209,7 @@ async def test_a_refusal_names_a_file_and_not_where_the_server_keeps_it(harness:
         TASK.replace("rows.jsonl", "rows.csv"), "sums.yaml", {**SUMS.files, "data/rows.csv": b""}
     )
     await harness.adding.add(empty, ANN)
-    harness.showing = ShowSample(harness.all, FirstAvailableSource(FileRows(), []))
+    harness.showing = ShowSample(harness.all, FirstAvailableSource(FileRows(), []), FileSuiteCache)
     with pytest.raises(RowsUnavailable) as refused:
         await harness.prompt("sums")
     reported = "Failed to load SUMS dataset: sums/rows.csv: rows.csv has no header."
