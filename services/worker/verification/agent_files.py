@@ -17,7 +17,7 @@ from services.common.sandboxes.tar_files import PackedFile
 
 # Files that steer a runner of tests, wherever they lie.
 STEERING = frozenset(
-    {"conftest.py", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg"}
+    {"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg"}
     | {"sitecustomize.py", "usercustomize.py"}
 )
 _CACHE = "__pycache__"

@@ -25,9 +25,10 @@ from services.common.sandboxes.sandbox import (
 )
 from services.common.sandboxes.tar_files import PackedFile, ReadFile, read_files
 from services.worker.verification.agent_files import TestPlaces, made_ready, steers
-from services.worker.verification.pytest_request import PytestRequest, Verification, suspicions_in
+from services.worker.verification.pytest_request import PytestRequest, Verification
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER
 from services.worker.verification.ran_tests import other_tests, ran_tests
+from services.worker.verification.suspicions.left_files import suspicions_in
 
 _MIB = 1024**2
 OUTPUT_BYTES = 20_000

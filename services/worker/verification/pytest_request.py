@@ -1,4 +1,4 @@
-"""The request to run pytest: the collected files and the tests that judge them. Suspicions in both."""
+"""The request to run pytest: the collected files and the tests that judge them."""
 
 import io
 import re
@@ -9,15 +9,7 @@ from pathlib import PurePosixPath
 from proctor.values.rollout import DEFAULT_TESTS_FOLDER, RanTests
 from services.common.sandboxes.sandbox import TarLimits
 from services.common.sandboxes.tar_files import ReadFile, read_files
-from services.worker.verification.agent_files import steers
-from services.worker.verification.suspicions.compiled_code import suspicions_of_compiled
-from services.worker.verification.suspicions.known_names import RUNNERS
-from services.worker.verification.suspicions.python_code import names_reward, suspicions_of_code
 
-_SHADOWING = RUNNERS | {"unittest"}
-# Code of whole libraries takes a tree each; an agent's own is far shorter.
-_MAX_PARSED_BYTES = 4 * 1024 * 1024
-_MAX_TEXT_BYTES = 256 * 1024
 _OF_TESTS = re.compile(
     r"python[\d.]*|py\.?test|pip[\d.]*|uvx?|(?:ba|da)?sh|env|cat|echo|test|node|npm|npx|java|go"
 )
@@ -60,23 +52,6 @@ class Verification:
     measured: Mapping[str, float] = field(default_factory=dict)
 
 
-def suspicions_in(tar: bytes, folder: str, workspace: bytes = b"") -> tuple[str, ...]:
-    """Files that may influence the tests and cannot be removed. They are reported beside the score.
-
-    Files that are in `workspace`, a tar, as the agent left them, are the task's own. A blocking call of
-    seconds for many files. Raises FilesRefused as `read_files` does.
-    """
-    own = {(file.name, file.content) for file in _read(workspace, folder)}
-    parsed = 0
-    found: set[str] = set()
-    for file in _read(tar, folder):
-        if (file.name, file.content) in own:
-            continue
-        parsed += len(file.content) if file.name.endswith(".py") else 0
-        found |= {f"{file.name} {what}" for what in _suspicions(file, is_parsed=parsed <= _MAX_PARSED_BYTES)}
-    return tuple(sorted(found))
-
-
 def programs_in(tar: bytes, folder: str, path: str, workspace: bytes = b"") -> tuple[str, ...]:
     """Suspicions of programs that stand before the machine's own, by the variable PATH of the task.
 
@@ -101,18 +76,3 @@ def _is_in(path: str, root: PurePosixPath) -> bool:
 
 def _read(tar: bytes, folder: str) -> Iterator[ReadFile]:
     return read_files(io.BytesIO(tar), folder, TarLimits()) if tar else iter(())
-
-
-def _suspicions(file: ReadFile, *, is_parsed: bool) -> Iterator[str]:
-    *folders, name = file.name.split("/")
-    if steers(file.name):
-        yield "steers a runner of tests"
-    if name == "entry_points.txt" and b"pytest11" in file.content:
-        yield "brings a plugin of pytest"
-    if _SHADOWING & {*folders, name.removesuffix(".py")}:
-        yield "has the name of a runner of tests"
-    yield from suspicions_of_compiled(file.name, file.content)
-    if name.endswith(".py"):
-        yield from suspicions_of_code(file.name, file.content, is_parsed=is_parsed)
-    elif len(file.content) <= _MAX_TEXT_BYTES and (what := names_reward(file.content)):
-        yield what

@@ -25,12 +25,13 @@ from services.worker.verification.bundles import LeftFiles, inflated, inflated_s
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.image_packages import ImagePackages
 from services.worker.verification.not_started import not_started
-from services.worker.verification.pytest_request import PytestRequest, programs_in, suspicions_in
+from services.worker.verification.pytest_request import PytestRequest, programs_in
 from services.worker.verification.pytest_results import read_results
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER, SITE
 from services.worker.verification.ran_tests import other_tests, ran_tests, together
 from services.worker.verification.rewards import LOGS, read_reward, without_result
 from services.worker.verification.suspicions.compiled_code import is_cached
+from services.worker.verification.suspicions.left_files import suspicions_in
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
 
 # Twice those of the agent: tests start servers and many workers.
@@ -271,7 +272,7 @@ def _begun(task: RolloutTask) -> LeftFiles:
 
 def _suspicions(task: RolloutTask, left: LeftFiles) -> tuple[str, ...]:
     begun = _begun(task)
-    inside = suspicions_in(left.files, task.workdir, begun.files)
+    inside = suspicions_in(left.files, task.workdir, begun.files, inflated(task.tests))
     outside = suspicions_in(left.others, "/", begun.others)
     programs = programs_in(left.files, task.workdir, task.environment.get("PATH", ""), begun.files)
     return (*inside, *programs, *(f"/{each}" for each in outside))

@@ -10,6 +10,7 @@ _FUNCTIONS = re.compile(
     rb"\0(?:_?_?exit|_Exit|quick_exit|exit_group|syscall|Py_Exit|Py_Finalize(?:Ex)?"
     rb"|PyRun_\w{1,60}|fexecve|exec[lv]p?e?)\0"
 )
+_LOADER = re.compile(rb"/ld-(?:linux|musl)")
 _TAMPERS = re.compile(rb"_pytest|reward\.(?:txt|json)|logs/verifier")
 
 
@@ -18,8 +19,14 @@ def suspicions_of_compiled(name: str, content: bytes) -> Iterator[str]:
     path = PurePosixPath(name)
     if path.suffix == ".pyc" and CACHE not in path.parts:
         yield "is compiled Python without its source"
-    if path.suffix in (".so", ".pyd") and (_FUNCTIONS.search(content) or _TAMPERS.search(content)):
+    if _is_library(path, content) and (_FUNCTIONS.search(content) or _TAMPERS.search(content)):
         yield "is a library that may end the process of the tests"
+
+
+def _is_library(path: PurePosixPath, content: bytes) -> bool:
+    """By its name, or since it is a shared object that names no loader: programs do."""
+    is_shared = content[:4] == b"\x7fELF" and content[16:18] == b"\x03\0"
+    return path.suffix in (".so", ".pyd") or (is_shared and not _LOADER.search(content))
 
 
 def is_cached(name: str) -> bool:

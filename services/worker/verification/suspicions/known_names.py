@@ -23,6 +23,10 @@ CHANGES = "changes functions of a library"
 SEARCHES = "searches all folders of the machine"
 IMPORTED_FROM = "reads the folders that modules are imported from"
 ARGUMENTS = "reads files by the arguments of its process"
+MEMORY = "changes objects in memory"
+REPLACES_PROGRAM = "defines a command that runs the tests"
+ENCODES = "names the reward or the folder of the tests in a code"
+UNREAD = "cannot be read, and looks up names or executes texts"
 OWN_FOLDER = "searches its working folder for tests"
 # Plain `unittest` is imported by solutions too, such as for a mock.
 PARTS_OF_UNITTEST = frozenset({"case", "loader", "main", "result", "runner", "signals", "suite"})
@@ -37,7 +41,8 @@ NAMES = {
         ("_current_exceptions", "addaudithook", "co_filename", "dump_traceback", "dump_traceback_later"),
         LOOKS,
     ),
-    **dict.fromkeys(("findCaller", "__globals__"), LOOKS),
+    **dict.fromkeys(("findCaller", "__globals__", "get_stack", "Bdb", "Pdb"), LOOKS),
+    **dict.fromkeys(("get_object_traceback", "take_snapshot"), LOOKS),
     **dict.fromkeys(("ALWAYS_EQ", "IsAnything"), EQUAL),
     **dict.fromkeys(("currentframe", "getouterframes", "f_globals", "f_locals", "f_builtins"), LOOKS),
     **dict.fromkeys(("meta_path", "path_hooks", "path_importer_cache"), MODULES),

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from services.worker.verification.suspicions import known_names as names
 from services.worker.verification.suspicions.dotted_names import last_name
@@ -18,7 +18,9 @@ _SEARCHES = re.compile(
     r"|(?:[ef]?grep\s{1,9}-\S{0,9}[rR]|rg\s)[^;&|\n]{0,200}?)\s{1,9}/(?=[\s*;&|]|$)",
     re.MULTILINE,
 )
-_LISTS_PROCESSES = re.compile(r"(?:^|[;&|(`]\s{0,9})(?:ps\s{1,9}(?:-|a|e|x)|pgrep\s)", re.MULTILINE)
+_LISTS_PROCESSES = re.compile(
+    r"(?:^|[;&|(`]\s{0,9})(?:ps\s{1,9}(?:-|a|e|x)|pgrep\s|(?:printenv|env)\s{0,9}(?:\||$))", re.MULTILINE
+)
 _TAKES_ALL = frozenset({"list", "tuple", "set", "sorted", "reversed", "map", "filter", "iter", "enumerate"})
 
 
@@ -38,6 +40,18 @@ def searches(node: ast.AST, folded: FoldedTexts) -> Iterator[str]:
                 yield names.SEARCHES
             if _LISTS_PROCESSES.search(text):
                 yield names.LOOKS
+
+
+def reads_environment(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    """Of a whole file: one of the variables names the test that runs, as `tests/test_x.py::test`."""
+    is_of_test = any(
+        isinstance(each, ast.Constant) and isinstance(each.value, str) and "::" in each.value
+        for each in nodes
+    )
+    if is_of_test and any(
+        isinstance(each, ast.Attribute) and each.attr.startswith("environ") for each in nodes
+    ):
+        yield names.LOOKS
 
 
 def _called(node: ast.Call, folded: FoldedTexts) -> Iterator[str]:
@@ -61,7 +75,7 @@ def _program(texts: list[str]) -> Iterator[str]:
     program, *arguments = texts
     if program in _PROGRAMS and any(_ROOT.fullmatch(each) for each in arguments if each.startswith("/")):
         yield names.SEARCHES
-    if program in ("ps", "pgrep"):
+    if program in ("ps", "pgrep", "printenv") or texts == ["env"]:
         yield names.LOOKS
 
 

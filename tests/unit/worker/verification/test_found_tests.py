@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from services.common.sandboxes.tar_files import pack
-from services.worker.verification.pytest_request import suspicions_in
+from services.worker.verification.suspicions.left_files import suspicions_in
 
 
 def hidden(text: str) -> str:

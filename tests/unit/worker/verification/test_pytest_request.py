@@ -3,7 +3,8 @@
 import pytest
 
 from services.common.sandboxes.tar_files import pack
-from services.worker.verification.pytest_request import programs_in, suspicions_in
+from services.worker.verification.pytest_request import programs_in
+from services.worker.verification.suspicions.left_files import suspicions_in
 
 MIB = 1024 * 1024
 _FOLDED = (
