@@ -20,6 +20,7 @@ _OF_SUMMARY = re.compile(rf"({_WORDS})\b(?:\s+(\S+\.py::[^\[\s]+))?")
 _OF_TEST = re.compile(rf"(\S+\.py::[^\[\s]+).*\s({_WORDS})(?:\s+\(.*\))?\s*(?:\[\s*\d+%\])?\s*$")
 _COUNT = r"\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected|rerun|warnings?|subtests \w+)"
 _COUNTS = re.compile(rf"=*\s*({_COUNT}(?:, {_COUNT})*) in \d+(?:\.\d+)?s\b")
+_KEPT = re.compile(r"^kept: (\d{1,9}) passed, (\d{1,9}) failed$", re.MULTILINE)
 _NUMBER = re.compile(r"(\d+) (?:subtests )?([a-z]+)")
 _PROGRESS = re.compile(r"(?:\S+\.py )?([.FEsxXR]+)\s*(?:\[\s*\d+%\]|\[\s*\d+/\d+\])?\s*$")
 _OF_MARKS = {".": "PASSED", "F": "FAILED", "E": "ERROR", "s": "SKIPPED", "x": "XFAIL", "X": "XPASS"}
@@ -92,6 +93,21 @@ def listed_results(content: bytes) -> PytestResults | None:
     return PytestResults(
         len(found) - failed, len(found), has_passed, 0, replace(ran_tests(ran), failed=failed)
     )
+
+
+def kept_results(content: bytes) -> PytestResults | None:
+    """Those that the runner of pytest kept for itself, of all its sessions; None where it was not started."""
+    found = _KEPT.findall(content.decode("utf-8", "replace"))
+    if not found:
+        return None
+    passed, failed = (sum(int(each[place]) for each in found) for place in (0, 1))
+    ran = RanTests(passed + failed, failed=failed)
+    return PytestResults(passed, passed + failed, passed > 0, 0, ran) if ran.count else None
+
+
+def without_kept(log: str) -> str:
+    """What the runner of pytest wrote beside its counts: collections that failed are counted there too."""
+    return _KEPT.sub("", log)
 
 
 def _ran(results: Sequence[tuple[str, str]], count: int) -> RanTests:

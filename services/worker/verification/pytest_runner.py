@@ -47,23 +47,33 @@ def main(args=None):
     sys.argv[:1] = [__file__.rsplit("/", 5)[0] + "/install.py", "pip"]
     runpy.run_path(sys.argv[0], run_name="__main__")
 """,
-    # Tests may throw away the output that says why none of them ran.
+    # Tests may throw away the output that says why none of them ran, or that they failed.
     # What is tested has no use for the arguments, which name the files of its tests.
     "pytest/__main__.py": """import pytest, sys
+
+class Kept:
+    passed = failed = 0
+    def pytest_runtest_logreport(self, report):
+        self.failed += report.failed
+        self.passed += report.passed and report.when == "call"
+    def pytest_collectreport(self, report):
+        self.failed += report.failed
+
 if __name__ == "__main__":
-    arguments = sys.argv[1:]
+    arguments, kept = sys.argv[1:], Kept()
     del sys.argv[1:], getattr(sys, "orig_argv", [])[1:]
     try:
-        code = pytest.main(arguments)
+        code = pytest.main(arguments, plugins=[kept])
         sys.stdout.flush()
     except BrokenPipeError:
         code = 1
-    if code in (3, 4, 5):
-        try:
-            with open("/logs/verifier/pytest.log", "a") as log:
+    try:
+        with open("/logs/verifier/pytest.log", "a") as log:
+            if code in (3, 4, 5):
                 log.write(f"pytest ended with exit code {int(code)}\\n")
-        except OSError:
-            pass
+            log.write(f"kept: {kept.passed} passed, {kept.failed} failed\\n")
+    except OSError:
+        pass
     raise SystemExit(code)
 """,
 }

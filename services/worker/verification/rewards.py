@@ -4,7 +4,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from proctor.values.rollout import RanTests
 from services.common.sandboxes.errors import FilesRefused, VerifierFailed
@@ -12,7 +12,13 @@ from services.common.sandboxes.ports import Sandbox
 from services.common.sandboxes.sandbox import TarLimits
 from services.common.sandboxes.tar_files import read_files
 from services.worker.verification.not_started import not_started
-from services.worker.verification.pytest_results import PytestResults, listed_results, read_results
+from services.worker.verification.pytest_results import (
+    PytestResults,
+    kept_results,
+    listed_results,
+    read_results,
+    without_kept,
+)
 from services.worker.verification.verifier_result import VerifierResult
 
 LOGS = "/logs/verifier"
@@ -20,6 +26,8 @@ _LOG_LIMITS = TarLimits(total_bytes=16 * 1024**2, members=1000)
 _JSON, _TEXT = "reward.json", "reward.txt"
 # Written by the plugin of pytest of the option `--ctrf`.
 _LISTED = "ctrf.json"
+# Written by pytest's own `__main__`, whatever becomes of its output.
+_KEPT = "pytest.log"
 _LOG_SUFFIXES = (".txt", ".log", ".out", ".err")
 _MAX_LOG_CHARACTERS = 100_000
 # Tests that write both may round one of them.
@@ -49,18 +57,19 @@ async def read_reward(
         # What the tests execute may remove, replace or fill the folder.
         raise without_result(str(refused).rstrip("."), log) from refused
     log += "".join(
-        f"\n=== {name}\n{content.decode('utf-8', 'replace')[-_MAX_LOG_CHARACTERS:]}"
-        for name, content in files.items()
-        if name.endswith(_LOG_SUFFIXES) and name != _TEXT
+        f"\n=== {name}\n{text[-_MAX_LOG_CHARACTERS:]}"
+        for name, text in _logs(files)
+        if name != _KEPT or text.strip()
     )
     rewards = _found(files, log)
     score = _score(rewards)
     if not 0.0 <= score <= 1.0:
         raise VerifierFailed(problem=f"the reward {score:g} is not from 0 to 1: let the tests divide it.")
     printed, listed = read_results(log), listed_results(files.get(_LISTED, b""))
-    results = printed or listed
+    results = printed or listed or kept_results(files.get(_KEPT, b""))
     detail = ", ".join(f"{name} {value:g}" for name, value in rewards.items())
-    contradictions = list(_contradictions(log, printed, listed)) if score == 1.0 else []
+    said = (printed, listed) if printed or listed else (results,)
+    contradictions = list(_contradictions(log, said)) if score == 1.0 else []
     if contradictions and _is_of_others(log, solved):
         score, detail = 0.0, f"a reward that others than the tests wrote counts for nothing ({detail})"
     return VerifierResult(
@@ -71,6 +80,13 @@ async def read_reward(
         suspicions=(*suspicions, *_differing(files, score), *contradictions),
         ran=results.ran if results else RanTests(),
     )
+
+
+def _logs(files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+    for name, content in files.items():
+        if name.endswith(_LOG_SUFFIXES) and name != _TEXT:
+            text = content.decode("utf-8", "replace")
+            yield name, without_kept(text) if name == _KEPT else text
 
 
 def without_result(problem: str, log: str) -> VerifierFailed:
@@ -90,9 +106,9 @@ def _differing(files: Mapping[str, bytes], score: float) -> Iterator[str]:
             yield f"reward.json says {score:g}, and reward.txt {text:g}"
 
 
-def _contradictions(log: str, printed: PytestResults | None, listed: PytestResults | None) -> Iterator[str]:
+def _contradictions(log: str, said: Sequence[PytestResults | None]) -> Iterator[str]:
     """Another process than the tests may have written a reward of 1: all of a sandbox have one user."""
-    for results in (printed, listed):
+    for results in said:
         if results and not results.is_passed:
             passed = f"{results.passed} of {results.total} tests that they printed passed"
             yield f"the reward is 1, but {passed}"

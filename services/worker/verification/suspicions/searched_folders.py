@@ -43,7 +43,7 @@ def searches(node: ast.AST, folded: FoldedTexts) -> Iterator[str]:
 
 
 def reads_environment(nodes: Sequence[ast.AST]) -> Iterator[str]:
-    """Of a whole file: one of the variables names the test that runs, as `tests/test_x.py::test`."""
+    """Of a whole file: one of the variables names the file of the test that runs, before `::`."""
     is_of_test = any(
         isinstance(each, ast.Constant) and isinstance(each.value, str) and "::" in each.value
         for each in nodes

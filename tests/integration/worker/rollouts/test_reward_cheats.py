@@ -39,7 +39,7 @@ def _silent(folder: Path) -> Path:
 FORMS: Mapping[str, tuple[Callable[[Path], Path], str, RanTests]] = {
     "rubrics": (_rubrics, "solution/solve.sh", RanTests(1, ("tests/test_twice.py::test_twice",))),
     "reward": (harbor_folder, "solution/solve.sh", RanTests(1)),
-    "reward without output": (_silent, "solution/solve.sh", RanTests()),
+    "reward without output": (_silent, "solution/solve.sh", RanTests(1)),
     "summary": (terminal_bench_folder, "solution.sh", RanTests(1, ("../tests/test_twice.py::test_twice",))),
 }
 
@@ -118,6 +118,12 @@ WAYS = {
         f"code = compile('{_EXITS}', 'doubling.py', 'exec')\n"
         "data = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, 'little') + bytes(8) + marshal.dumps(code)\n"
         "pathlib.Path(importlib.util.cache_from_source('doubling.py')).write_bytes(data)"
+    ),
+    "a process that is told where by data": "printf '/lo gs/ver ifier/rew ard.txt' > where.txt\n"
+    + code(
+        "import os\nplace = open('/app/where.txt').read().replace(' ', '')\nif not os.fork():\n"
+        "    os.setsid()\n    while True:\n        try: open(place, 'w').write('1')\n"
+        "        except OSError: pass\ndef twice(n): return 0"
     ),
     "a process that is told where by its code": code(
         "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', '''import os\nwhile True:\n"

@@ -2,8 +2,9 @@
 
 import pytest
 
+from proctor.values.rollout import RanTests
 from services.worker.verification.printed import plain_lines
-from services.worker.verification.pytest_results import read_results
+from services.worker.verification.pytest_results import kept_results, read_results, without_kept
 
 RA = "== short test summary info ==\nPASSED t.py::a\nSKIPPED [1] t.py\n=== 1 passed, 1 skipped in 0.03s ===\n"
 RA_FAILED = (
@@ -91,3 +92,13 @@ def test_one_session_that_passed_does_not_hide_another(log: str) -> None:
 )
 def test_a_line_that_begins_like_a_stamp_is_kept(line: str) -> None:
     assert plain_lines(line) == [line]
+
+
+def test_counts_that_the_runner_kept_are_those_of_all_its_sessions() -> None:
+    kept = b"kept: 2 passed, 0 failed\npytest ended with exit code 5\nkept: 0 passed, 1 failed\n"
+    results = kept_results(kept)
+    assert results is not None
+    assert (results.passed, results.total, results.is_passed) == (2, 3, False)
+    assert results.ran == RanTests(3, failed=1)
+    assert kept_results(b"pytest ended with exit code 4\n") is None
+    assert without_kept(kept.decode()).split() == ["pytest", "ended", "with", "exit", "code", "5"]
