@@ -283,6 +283,12 @@ class _OneRollout:
         work = replace(self.work, rollout_spec=replace(self.work.rollout_spec, task=task))
         try:
             end = await self.parts.agents.execute(sandbox, work)
+        except SandboxBlocked:
+            # By what it started, if the tests run without that: its files are gone then, or blocked too.
+            await self.artifacts.store_trajectory(work.trajectory)
+            if await self.parts.verifier.fails_without_agent(task):
+                raise
+            return AgentEnd.BLOCKED
         except Exception:
             # The model failed: the trajectory says how far the agent came. A run that is cancelled waits
             # for nothing.

@@ -39,6 +39,7 @@ class AgentEnd(StrEnum):
     TIME_LIMIT = "time_limit"
     CONTEXT_FULL = "context_full"
     NO_COMMANDS = "no_commands"
+    BLOCKED = "blocked"
 
 
 @dataclass(frozen=True, slots=True)

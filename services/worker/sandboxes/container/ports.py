@@ -1,6 +1,7 @@
 """A container as its engine offers it: docker's, kubernetes' or a hosted one."""
 
 from collections.abc import Mapping, Sequence
+from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
 
@@ -12,6 +13,14 @@ class Part(NamedTuple):
 
 
 END = Part(b"")
+
+
+class Life(Enum):
+    """`OUT_OF_MEMORY`: it ended since its processes took more memory than it may have."""
+
+    RUNNING = auto()
+    ENDED = auto()
+    OUT_OF_MEMORY = auto()
 
 
 class StartedCommand(Protocol):
@@ -48,7 +57,9 @@ class Container(Protocol):
         """Kills all but the first process. Raises SandboxLost."""
         ...
 
-    async def is_alive(self) -> bool: ...
+    async def life(self) -> Life:
+        """Raises SandboxLost where its engine does not say."""
+        ...
 
     async def relay(self) -> StartedCommand:
         """A relay that shares the container's network and none of its processes. Raises SandboxLost."""

@@ -23,7 +23,7 @@ from services.common.sandboxes.sandbox import (
 )
 from services.common.structured_logs import get_logger
 from services.worker.sandboxes.container.command_output import CommandOutput
-from services.worker.sandboxes.container.ports import Container
+from services.worker.sandboxes.container.ports import Container, Life
 from services.worker.sandboxes.container.programs import start_of
 from services.worker.sandboxes.container.relay import ModelRelay
 
@@ -54,6 +54,7 @@ class ContainerSandbox:
         self._starting = asyncio.Lock()
         self._problem = ""
         self._oom_kills = 0
+        self._is_out_of_memory = False
         self._relays: dict[int, ModelRelay] = {}
         self._expiring = asyncio.get_running_loop().call_later(spec.lifetime_seconds, self._expire)
         self._expired: asyncio.Task[None] | None = None
@@ -127,6 +128,8 @@ class ContainerSandbox:
         self._expired = asyncio.create_task(self._container.remove(), name="remove a sandbox at its end")
 
     def _check_open(self) -> None:
+        if self._is_out_of_memory:
+            raise SandboxBlocked(problem=self._problem)
         if self._problem:
             raise SandboxLost(problem=self._problem)
 
@@ -183,9 +186,13 @@ class ContainerSandbox:
     async def _check_alive(self) -> None:
         """The sandbox's end also ends its commands, which then say nothing."""
         self._check_open()
-        if not await self._container.is_alive():
+        life = await self._container.life()
+        if life is Life.OUT_OF_MEMORY:
+            self._problem = "its processes took more memory than it may have, and all were ended."
+            self._is_out_of_memory = True
+        elif life is Life.ENDED:
             self._problem = self._problem or "its first process ended: for memory, or its lifetime."
-            raise SandboxLost(problem=self._problem)
+        self._check_open()
 
     async def _ended(self, code: int) -> Ended:
         if code != KILLED:

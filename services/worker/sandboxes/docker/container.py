@@ -13,7 +13,7 @@ from aiodocker.stream import Stream
 
 from services.common.sandboxes.errors import SandboxLost
 from services.worker.sandboxes.container.first_process import FirstProcess
-from services.worker.sandboxes.container.ports import END, Part, StartedCommand
+from services.worker.sandboxes.container.ports import END, Life, Part, StartedCommand
 
 _GONE = (404, 409)
 _STDERR = 2
@@ -133,14 +133,17 @@ class EngineContainer:
     async def kill_processes(self) -> None:
         await self.first.kill_others()
 
-    async def is_alive(self) -> bool:
+    async def life(self) -> Life:
         try:
             shown = await self.container.show()
         except ENGINE_ERRORS as error:
             if isinstance(error, DockerError) and error.status in _GONE:
-                return False
+                return Life.ENDED
             raise lost(error) from error
-        return bool(shown["State"]["Running"])
+        state = shown["State"]
+        if state["Running"]:
+            return Life.RUNNING
+        return Life.OUT_OF_MEMORY if state.get("OOMKilled") else Life.ENDED
 
     async def relay(self) -> StartedCommand:
         relay = await self.start_relay(self.container.id)

@@ -11,7 +11,7 @@ from kubernetes_asyncio.client import ApiException, CoreV1Api
 from services.common.sandboxes.errors import CommandRefused, SandboxLost
 from services.common.sandboxes.sandbox import KILLED
 from services.worker.sandboxes.container.first_process import FirstProcess
-from services.worker.sandboxes.container.ports import END, Part, StartedCommand
+from services.worker.sandboxes.container.ports import END, Life, Part, StartedCommand
 from services.worker.sandboxes.kubernetes.manifests import RELAY, SANDBOX
 
 _STDIN, _STDOUT, _STDERR, _STATUS = range(4)
@@ -113,17 +113,23 @@ class Pod:
         assert self.first is not None
         await self.first.kill_others()
 
-    async def is_alive(self) -> bool:
+    async def life(self) -> Life:
         try:
             shown = await self.api.read_namespaced_pod(self.name, self.namespace)
         except ApiException as error:
             if error.status == _NOT_FOUND:
-                return False
+                return Life.ENDED
             raise SandboxLost(problem=problem_of(error)) from error
         except (aiohttp.ClientError, OSError) as error:
             raise _lost(error) from error
         is_ending = shown.metadata.deletion_timestamp is not None
-        return shown.status.phase == "Running" and not is_ending
+        if shown.status.phase == "Running" and not is_ending:
+            return Life.RUNNING
+        # Since version 1.28 all processes of a container end with the one that took too much.
+        ends = {
+            getattr(each.state.terminated, "reason", "") for each in shown.status.container_statuses or ()
+        }
+        return Life.OUT_OF_MEMORY if "OOMKilled" in ends else Life.ENDED
 
     async def relay(self) -> StartedCommand:
         if self.relays:

@@ -11,7 +11,7 @@ from modal.container_process import ContainerProcess
 
 from services.common.sandboxes.errors import CommandRefused, SandboxLost, SandboxNotOpened
 from services.common.sandboxes.sandbox import KILLED, SandboxLimits
-from services.worker.sandboxes.container.ports import END, Part, StartedCommand
+from services.worker.sandboxes.container.ports import END, Life, Part, StartedCommand
 from services.worker.sandboxes.modal.programs import HEARTBEAT, kill, prepare, relay, without_privileges
 
 # Modal refuses, is away or hangs; a TimeoutError is an OSError. Its package raises ValueError for
@@ -162,12 +162,13 @@ class HostedContainer:
         if code:
             raise SandboxLost(problem=f"its processes cannot be ended (exit code {code}).")
 
-    async def is_alive(self) -> bool:
+    async def life(self) -> Life:
         try:
             async with asyncio.timeout(_ASK_SECONDS):
-                return await self.sandbox.poll.aio() is None
+                is_running = await self.sandbox.poll.aio() is None
         except MODAL_ERRORS as error:
             raise lost(error) from error
+        return Life.RUNNING if is_running else Life.ENDED
 
     async def relay(self) -> StartedCommand:
         """It is root's: nothing of the sandbox's user can end or imitate it."""

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from proctor.values.rollout import AgentKind, RolloutAgent, RolloutLimits, RolloutSpec, RolloutTask
-from services.common.sandboxes.errors import VerifierFailed
+from services.common.sandboxes.errors import SandboxBlocked, VerifierFailed
+from services.common.sandboxes.ports import Sandbox, SandboxEngine
+from services.common.sandboxes.sandbox import Isolation, SandboxSpec
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
+from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.verification.verifier_result import VerifierResult
 from tests.fakes.thorough_cases import each_value_once, every_third
 from tests.harness.rollout_tasks import (
@@ -215,3 +218,45 @@ async def test_a_program_that_the_agent_was_to_make_scores_0(
         await judged(rollouts, read_task(folder))
     write(folder, {"instruction.md": "Write a program mytool.\n"})
     assert (await judged(rollouts, read_task(folder))).score == 0.0
+
+
+class BlockedEngine:
+    """Its first sandbox is blocked once the agent begins."""
+
+    def __init__(self, engine: SandboxEngine) -> None:
+        self._engine = engine
+        self._opened = 0
+
+    async def check(self) -> Isolation:
+        return await self._engine.check()
+
+    async def open(self, spec: SandboxSpec) -> Sandbox:
+        sandbox = await self._engine.open(spec)
+        self._opened += 1
+        if self._opened == 1:
+            sandbox.run = sandbox.get = sandbox.stop_processes = _blocked  # type: ignore[assignment, method-assign]  # a fault
+        return sandbox
+
+    async def sweep(self) -> int:
+        return await self._engine.sweep()
+
+    async def close(self) -> None:
+        await self._engine.close()
+
+
+async def _blocked(*_: object, **__: object) -> None:
+    raise SandboxBlocked(problem="its processes took more memory than it may have, and all were ended.")
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_an_agent_that_blocks_its_sandbox_scores_0(
+    rollouts: ExecuteRollout, tmp_path: Path, form: str
+) -> None:
+    pytest_in = rollouts.verifier.execute_pytest
+    blocked = replace(pytest_in, engine=BlockedEngine(pytest_in.engine))
+    rollouts = replace(rollouts, verifier=replace(rollouts.verifier, execute_pytest=blocked))
+    task = read_task(FORMS[form](tmp_path / "a"))
+    spec = RolloutSpec(task, RolloutAgent(AgentKind.ORACLE))
+    executed = await rollouts.execute(RolloutExecution(spec, "session"))
+    assert (executed.result.score, executed.end) == (0.0, AgentEnd.BLOCKED)
+    assert "more memory" in executed.result.detail

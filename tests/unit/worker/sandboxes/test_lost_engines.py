@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from types import MappingProxyType, SimpleNamespace
 from typing import cast
 
 import aiohttp
@@ -9,10 +10,10 @@ import pytest
 from aiodocker.containers import DockerContainer
 from kubernetes_asyncio.client import CoreV1Api
 
-from services.common.sandboxes.errors import SandboxLost
-from services.common.sandboxes.sandbox import SandboxSpec
+from services.common.sandboxes.errors import SandboxBlocked, SandboxLost
+from services.common.sandboxes.sandbox import Command, SandboxSpec
 from services.worker.sandboxes.container.first_process import FirstProcess
-from services.worker.sandboxes.container.ports import Container
+from services.worker.sandboxes.container.ports import Container, Life
 from services.worker.sandboxes.container.sandbox import ContainerSandbox
 from services.worker.sandboxes.docker.container import EngineContainer, FailedStart
 from services.worker.sandboxes.kubernetes.container import Pod
@@ -52,7 +53,7 @@ async def test_an_engine_that_is_away_loses_the_sandbox_and_its_end_raises_nothi
 ) -> None:
     container = container_of(error)
     with pytest.raises(SandboxLost):
-        await container.is_alive()
+        await container.life()
     await container.remove()
 
 
@@ -73,3 +74,73 @@ async def test_the_end_of_a_sandbox_raises_nothing_unforeseen() -> None:
     async with asyncio.timeout(20):
         await sandbox.close()
     assert forgotten == [sandbox]
+
+
+@pytest.mark.parametrize(
+    ("state", "life"),
+    [
+        ({"Running": True, "OOMKilled": True}, Life.RUNNING),
+        ({"Running": False, "OOMKilled": True}, Life.OUT_OF_MEMORY),
+        ({"Running": False, "OOMKilled": False}, Life.ENDED),
+        ({"Running": False}, Life.ENDED),
+    ],
+)
+async def test_docker_says_why_a_container_ended(state: dict[str, bool], life: Life) -> None:
+    class Shown:
+        id = "id"
+
+        async def show(self) -> object:
+            return {"State": state}
+
+    first = FirstProcess(FailedStart(b""))
+    container = EngineContainer(cast("DockerContainer", Shown()), first, {}, None, [])  # type: ignore[arg-type]  # no relay is started
+    assert await container.life() is life
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason", "life"),
+    [
+        ("Running", "", Life.RUNNING),
+        ("Failed", "OOMKilled", Life.OUT_OF_MEMORY),
+        ("Failed", "Error", Life.ENDED),
+    ],
+)
+async def test_kubernetes_says_why_a_pod_ended(phase: str, reason: str, life: Life) -> None:
+    terminated = SimpleNamespace(reason=reason) if reason else None
+    status = SimpleNamespace(
+        phase=phase, container_statuses=[SimpleNamespace(state=SimpleNamespace(terminated=terminated))]
+    )
+
+    class Shown:
+        async def read_namespaced_pod(self, *_: str) -> object:
+            return SimpleNamespace(metadata=SimpleNamespace(deletion_timestamp=None), status=status)
+
+    api = cast("CoreV1Api", Shown())
+    pod = Pod(api, api, "namespace", "name", first=FirstProcess(FailedStart(b"")))
+    assert await pod.life() is life
+
+
+@pytest.mark.parametrize(
+    ("life", "error"), [(Life.OUT_OF_MEMORY, SandboxBlocked), (Life.ENDED, SandboxLost)], ids=str
+)
+async def test_a_container_that_ends_for_its_memory_is_blocked_by_what_it_ran(
+    life: Life, error: type[SandboxLost]
+) -> None:
+    class Ended:
+        environment = MappingProxyType[str, str]({})
+
+        async def execute(self, *_: object, **__: object) -> FailedStart:
+            return FailedStart(b"")
+
+        async def life(self) -> Life:
+            return life
+
+        async def remove(self) -> None:
+            pass
+
+    sandbox = ContainerSandbox(cast("Container", Ended()), SandboxSpec(), lambda _: None)
+    for _ in range(2):
+        with pytest.raises(SandboxLost) as raised:
+            await sandbox.run(Command(("true",)))
+        assert type(raised.value) is error
+    await sandbox.close()
