@@ -1,5 +1,7 @@
 """Style sheets, scripts and the font of pages: all below one digest, so that browsers keep them for a year.
 
+A first visit takes one style sheet and few scripts, whatever files they are written in.
+
 Files name each other by relative paths, so one digest covers the folder. A page of another version asks for
 another digest: it gets the file of that name, which is not kept.
 """
@@ -16,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from services.gateway.http.paths import ASSETS
+from services.gateway.pages.assets.script_bundles import bundled
 
 _FOLDER = Path(__file__).with_name("assets")
 _MEDIA_TYPES = {
@@ -50,6 +53,7 @@ _STYLES = (
     "phone",
     "stacked",
 )
+_VENDORED_STYLES = ("uPlot.min",)
 _KEPT = "public, max-age=31536000, immutable"
 
 
@@ -76,7 +80,11 @@ class Assets:
             path for path in folder.rglob("*") if path.suffix in _MEDIA_TYPES and path.parent != styles
         )
         bodies = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
-        bodies[_STYLE_SHEET] = b"".join((styles / f"{name}.css").read_bytes() for name in _STYLES)
+        vendored = [bodies.pop(f"vendored/{name}.css") for name in _VENDORED_STYLES]
+        own = [(styles / f"{name}.css").read_bytes() for name in _STYLES]
+        bodies[_STYLE_SHEET] = b"".join([*own, *vendored])
+        scripts = {name: bodies.pop(name).decode() for name in [*bodies] if name.endswith(".js")}
+        bodies |= {name: text.encode() for name, text in bundled(scripts).items()}
         digest = hashlib.sha256()
         for name, body in bodies.items():
             digest.update(f"{name} {len(body)}\n".encode() + body)

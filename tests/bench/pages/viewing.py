@@ -1,6 +1,6 @@
 """`pages`: first row, weight and filters with 10,000 runs and a run of 10⁶ samples. `live`: pushed pages.
 
-The aims (issue 13): first row ≤ 500 ms cold and ≤ 250 ms warm, ≤ 130 kB and ≤ 15 requests; the results of the
+The aims (issue 13): first row ≤ 500 ms cold and ≤ 250 ms warm, ≤ 130 kB and ≤ 7 requests; the results of the
 large run ≤ 300 ms and each filter ≤ 1 s; 100 live pages under 5 % of a core, 1,000 under 25 %; a page whose
 gateway is killed is live again within 1 s and is not loaded again.
 

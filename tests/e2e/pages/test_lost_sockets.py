@@ -97,6 +97,30 @@ async def live_run(**settings: object) -> AsyncIterator[GatewayHarness]:
         yield harness
 
 
+async def test_a_notice_that_nothing_is_renewed_goes_once_the_gateway_is_back() -> None:
+    scheduler, results = FakeScheduler(), FakeResults()
+    scheduler.put(running())
+    results.summaries[RUN_ID] = summary_of(running())
+    async with (
+        gateway_processes(1, scheduler, results) as [gateway],
+        changing(scheduler),
+        chromium() as browser,
+        tab(browser, gateway.http) as opened,
+    ):
+        page = opened.page
+        await page.clock.install()
+        await opened.open(f"/runs/{RUN_ID}")
+        await moving(page)
+        await gateway.end(signal.SIGKILL)
+        # The page asks by requests after 15 s, which fail too.
+        await page.clock.run_for(RENEWED_AFTER_MS)
+        await expect(page.locator("#old")).to_contain_text("cannot be renewed now", timeout=DEADLINE_MS)
+        await gateway.start()
+        await moving(page)
+        await expect(page.locator("#old")).to_have_count(0)
+        await expect(page.locator("#stale")).to_be_hidden(timeout=DEADLINE_MS)
+
+
 async def test_page_without_a_socket_is_renewed_by_requests_and_loaded_again_at_the_end() -> None:
     async with (
         live_run(max_live_pages=1) as harness,

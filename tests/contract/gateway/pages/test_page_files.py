@@ -68,6 +68,19 @@ def test_every_style_sheet_is_sent() -> None:
     assert [path.name for path in STYLES if path.read_text() not in sent] == []
 
 
+def test_every_script_is_sent_once_and_imports_what_is_sent() -> None:
+    sent = {name: file.body.decode() for name, file in Assets.load().files.items() if name.endswith(".js")}
+    vendored = [VENDORED / path.name for path in VENDORED.glob("*.js")]
+    for path in (*SCRIPTS, *vendored):
+        # Its longest line is in one file only.
+        line = max(path.read_text().splitlines(), key=len)
+        assert sum(line in text for text in sent.values()) == 1, path.name
+    for name, text in sent.items():
+        for names, other in re.findall(r'^import \{ ([\w, ]+) \} from "\./([\w.]+)";', text, re.MULTILINE):
+            [exported] = re.findall(r"^export \{ ([\w, ]*) \};", sent[other], re.MULTILINE)
+            assert set(names.split(", ")) <= set(exported.split(", ")), f"{name}: {other}"
+
+
 @pytest.mark.parametrize("path", [*TEMPLATES, *STYLES], ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_source_of_pages_is_short_and_narrow(path: Path) -> None:
     lines = path.read_text().splitlines()

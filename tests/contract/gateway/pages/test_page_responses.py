@@ -62,7 +62,7 @@ PAGES = (
     "/audit",
 )
 MAX_BYTES = 130_000
-MAX_REQUESTS = 15
+MAX_REQUESTS = 7
 PART = {"HX-Request": "true", "HX-Request-Type": "partial"}
 
 
