@@ -30,9 +30,11 @@ from services.gateway.http.project_names import BY_NAME, OptionalProject, Projec
 JSON_INT_MAX = 2**53 - 1
 
 
-def _utf8(text: str) -> str:
-    """JSON can hold half a character (a lone surrogate), which protobuf cannot."""
+def _storable(text: str) -> str:
+    """Protobuf cannot hold half a character (a lone surrogate), and Postgres no NUL; JSON can both."""
     text.encode()  # raises UnicodeEncodeError, a ValueError
+    if "\0" in text:
+        raise ValueError("it holds a NUL character; leave it out")
     return text
 
 
@@ -55,7 +57,7 @@ MAX_FIELDS = 100
 MAX_TASKS = 1000
 # Neither Postgres nor an engine takes a NUL character.
 NO_NUL = r"^[^\x00]*$"
-Text = Annotated[str, AfterValidator(_utf8), Keywords({"pattern": NO_NUL})]
+Text = Annotated[str, AfterValidator(_storable), Keywords({"pattern": NO_NUL})]
 Count = Annotated[int | None, Field(ge=1, le=INT32_MAX)]
 ProjectQuery = Annotated[
     ProjectNumber,

@@ -10,6 +10,8 @@ from starlette.requests import ClientDisconnect, Request
 from services.gateway.http.errors import BodyCutOff, MalformedForm
 
 FORM = "multipart/form-data"
+# Of any kind; the forms of pages have some thirty.
+MAX_FORM_FIELDS = 100
 # RFC 2046, section 5.1.1.
 _MAX_BOUNDARY_BYTES = 70
 
@@ -43,6 +45,7 @@ class _Form:
         self._content = bytearray()
         self._header_name = self._header_value = self._disposition = b""
         self._is_ended = False
+        self._parts = 0
         self._parser = MultipartParser(
             boundary,
             {
@@ -70,6 +73,9 @@ class _Form:
             raise MalformedForm(problem="it ends before its last boundary")
 
     def _begin_part(self) -> None:
+        self._parts += 1
+        if self._parts > MAX_FORM_FIELDS:
+            raise MalformedForm(problem=f"it has more than {MAX_FORM_FIELDS} fields")
         self._disposition = b""
 
     def _add_header_name(self, data: bytes, start: int, end: int) -> None:

@@ -11,12 +11,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from services.gateway.http.error_handlers import plain_problem, problem_response
 from services.gateway.http.json_values import JsonValues
 from services.gateway.http.paths import MAX_QUERY_BYTES
-from services.gateway.http.uploads import FORM, boundary_of, media_type_of
+from services.gateway.http.uploads import FORM, MAX_FORM_FIELDS, boundary_of, media_type_of
 
 MAX_PARAMETERS = 100
 MAX_HEADERS = 100
 MAX_COOKIES = 100
-MAX_FORM_FIELDS = 100
 MAX_JSON_VALUES = 20_000
 
 _URL_FORM = "application/x-www-form-urlencoded"

@@ -48,6 +48,7 @@ _UNFINISHED = (run_pb2.RUN_STATE_RUNNING, run_pb2.RUN_STATE_PENDING, run_pb2.RUN
 DatasetId = Annotated[str, Path(max_length=255)]
 Token = Annotated[str, Query(max_length=512)]
 MappingName = Annotated[str, Query(max_length=100)]
+Project = Annotated[int, Query(ge=0, le=JSON_INT_MAX)]
 
 router = APIRouter(prefix="/datasets", include_in_schema=False)
 
@@ -59,7 +60,7 @@ async def list_datasets(  # noqa: PLR0917  # dependencies and parameters
     now: Now,
     after: Token = "",
     mapping: MappingName = "",
-    project_id: int = 0,
+    project_id: Project = 0,
 ) -> Response:
     """`mapping`: the saved one that the form begins with."""
     chosen = await _chosen(scheduler, mapping, project_id) if mapping else None
@@ -238,7 +239,7 @@ async def save_mapping(page: PageOf, scheduler: SchedulerCalls, now: Now, reques
 
 @router.post("/mappings/delete")
 async def delete_mapping(
-    page: PageOf, scheduler: SchedulerCalls, name: MappingName, project_id: int = 0
+    page: PageOf, scheduler: SchedulerCalls, name: MappingName, project_id: Project = 0
 ) -> Response:
     request = dataset_pb2.DeleteMappingRequest(name=name, project_id=project_id)
     try:

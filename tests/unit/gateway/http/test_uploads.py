@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from services.gateway.http.errors import MalformedForm
-from services.gateway.http.uploads import FormItem, FormPart, form_parts
+from services.gateway.http.uploads import MAX_FORM_FIELDS, FormItem, FormPart, form_parts
 
 CONTENT_TYPE = 'multipart/form-data; charset=utf-8; boundary="a b"'
 CONTENT = b"\r\n--a\r\n-\r\n--a c\r\r\n\n--a b"
@@ -49,6 +49,17 @@ async def test_form_that_ends_before_its_end_is_refused_wherever_it_ends() -> No
     for index in range(end):
         with pytest.raises(MalformedForm):
             await found(BODY[:index])
+
+
+async def test_a_form_of_many_fields_is_refused_wherever_it_is_cut() -> None:
+    """A file is forwarded as it comes, so nothing counts its fields before."""
+    field = b"--a b\r\ncontent-disposition: form-data; name=suite\r\n\r\n1\r\n"
+    assert len([each for each in await found(field * MAX_FORM_FIELDS + b"--a b--") if each != b"1"]) == 100
+    for cut in (1, 1000, len(field) * MAX_FORM_FIELDS):
+        body = field * (MAX_FORM_FIELDS + 1)
+        with pytest.raises(MalformedForm) as refused:
+            await found(body[:cut], body[cut:])
+        assert "more than 100 fields" in refused.value.message
 
 
 async def test_content_that_looks_like_boundaries_comes_in_as_few_pieces_as_the_body() -> None:

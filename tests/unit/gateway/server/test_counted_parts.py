@@ -5,7 +5,8 @@ import json
 import pytest
 from starlette.exceptions import HTTPException
 
-from services.gateway.server.bounded_requests import MAX_FORM_FIELDS, MAX_JSON_VALUES, PartCount
+from services.gateway.http.uploads import MAX_FORM_FIELDS
+from services.gateway.server.bounded_requests import MAX_JSON_VALUES, PartCount
 
 
 def counting(content_type: str) -> PartCount:
