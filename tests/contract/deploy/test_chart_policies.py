@@ -94,7 +94,8 @@ def test_servers_outside_of_the_release_are_reached_at_listed_addresses_alone() 
     pool = {"name": "code", "engine": "openai", "min": 1, "cidrs": ["203.0.113.0/24"]}
     provider = {"name": "openai", "baseUrl": "https://api.openai.com/v1"}
     values = {
-        "networkPolicies": {"cidrs": {**cidrs, "apiServer": ["10.0.0.1/32"]}},
+        "networkPolicies": {"cidrs": {**cidrs, "apiServer": ["10.0.0.1/32"], "traces": ["10.0.3.0/24"]}},
+        "traces": {"endpoint": "http://collector.example.org:4317"},
         "objectStore": {"url": "az://bucket", "volume": {"existingClaim": ""}},
         "metrics": {"enabled": False},
         "keda": {"enabled": True, "deletionCosts": {"enabled": True}},
@@ -109,7 +110,10 @@ def test_servers_outside_of_the_release_are_reached_at_listed_addresses_alone() 
         name: {peer["ipBlock"]["cidr"] for edge in rules for peer in edge["to"] if "ipBlock" in peer}
         for name, rules in policies.items()
     }
-    dns = "169.254.20.10/32"
-    assert listed["proctor-worker-code"] == {dns, "10.0.1.0/24", "203.0.113.0/24", "10.0.0.1/32"}
-    assert listed["proctor-scheduler"] == {dns, "10.0.1.0/24", "10.0.2.0/24", "fd00::/8", "10.0.0.1/32"}
-    assert listed["proctor-results"] == {dns, "10.0.1.0/24", "10.0.2.0/24", "fd00::/8"}
+    dns, traces = "169.254.20.10/32", "10.0.3.0/24"
+    assert listed["proctor-worker-code"] == {dns, traces, "10.0.1.0/24", "203.0.113.0/24", "10.0.0.1/32"}
+    stores = {dns, traces, "10.0.1.0/24", "10.0.2.0/24", "fd00::/8"}
+    assert listed["proctor-scheduler"] == stores | {"10.0.0.1/32"}
+    assert listed["proctor-results"] == stores
+    # A rule without `to` is one for any address.
+    assert all("to" in edge for edge in policies["proctor-worker-code"])

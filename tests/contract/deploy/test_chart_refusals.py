@@ -76,6 +76,16 @@ BY_TEMPLATE: list[tuple[Mapping[str, Any], str]] = [
         {"pools": [{**REMOTE, "provider": {"name": "openai", "baseUrl": "https://ann:word@host/v1"}}]},
         "pool remote: provider.baseUrl contains a user or password",
     ),
+    (
+        {"allowedBaseUrls": ["https://host/v1", "https://ann:word@host/v1"]},
+        r"allowedBaseUrls\[1\] contains a user or password",
+    ),
+    ({"traces": {"endpoint": "https://ann:word@host:4317"}}, "traces.endpoint contains a user or password"),
+    (
+        {"gateway": {"oidc": {"issuer": "https://ann@host", "clientId": "proctor", "defaultRole": "viewer"}}},
+        "gateway.oidc.issuer contains a user or password",
+    ),
+    ({"objectStore": {"url": "s3://key:word@bucket"}}, "objectStore.url contains a user or password"),
     ({"scheduler": {"replicas": 2}}, "scheduler.replicas is above 1, and replicas share no folder"),
     (
         {

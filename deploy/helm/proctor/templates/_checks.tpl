@@ -40,7 +40,17 @@
 {{- if and $p.sandbox (eq (include "proctor.sandboxNamespace" (dict "root" $ "pool" $p)) $.Release.Namespace) }}{{ fail (printf "The sandboxes of pool %s would be in %s, where Proctor itself is: set sandboxes.namespacePrefix." $p.name $.Release.Namespace) }}{{ end -}}
 {{- include "proctor.checkPool" (dict "pool" $p "values" $v) -}}
 {{- end }}
+{{- include "proctor.checkUrls" $v -}}
 {{- include "proctor.checkKinds" . -}}
+{{- end }}
+
+{{/* Addresses are written into objects that more may read than secrets. Their services have other ways to log in. */}}
+{{- define "proctor.checkUrls" -}}
+{{- $urls := dict "traces.endpoint" .traces.endpoint "gateway.oidc.issuer" .gateway.oidc.issuer "gateway.oidc.redirectUrl" .gateway.oidc.redirectUrl "objectStore.url" .objectStore.url "backup.url" .backup.url -}}
+{{- range $i, $url := .allowedBaseUrls }}{{ $_ := set $urls (printf "allowedBaseUrls[%d]" $i) $url }}{{ end -}}
+{{- range $name, $url := $urls }}
+{{- if $url }}{{ if (urlParse $url).userinfo }}{{ fail (printf "%s contains a user or password: leave it out." $name) }}{{ end }}{{ end -}}
+{{- end }}
 {{- end }}
 
 {{- define "proctor.checkPool" -}}
