@@ -3,6 +3,7 @@
 Two users have things there, each in a declared project: one of them sends the calls, sees nothing of the
 other's, and changes nothing of it.
 `make test-api EXAMPLES=…` is the long form: so many cases per operation and phase.
+`PROCTOR_TEST_API_SEED` draws others.
 """
 
 import json
@@ -27,6 +28,7 @@ from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder
 
 EXAMPLES = os.environ.get("PROCTOR_TEST_API_EXAMPLES", "1")
 SECONDS = os.environ.get("PROCTOR_TEST_API_SECONDS", "60")
+SEED = os.environ.get("PROCTOR_TEST_API_SEED", "20261122")
 # Schemathesis ends the case that it is at, and the shrinking of one that failed.
 WALK_LIMIT_SECONDS = float(SECONDS) + 240.0
 LIMITS = "/api/v1/queue/limits"
@@ -92,17 +94,18 @@ async def test_every_answer_is_described_and_none_is_an_error_of_the_server(tmp_
             bobs = await things_to_name(stack, headers_of("bob"), bobs_project)
             await describe_with(stack, names_of_both(anns, bobs), description)
             archive = tmp_path / "calls.har"
-            size = ("--max-examples", EXAMPLES, "--max-time", SECONDS, "--exclude-path", LIMITS)
+            drawn = ("--max-examples", EXAMPLES, "--seed", SEED)
+            size = ("--max-time", SECONDS, "--exclude-path", LIMITS)
             kept = ("--report-har-path", str(archive))
             headers = headers_of("ann")
-            found = await walk(stack, description, WALK_LIMIT_SECONDS, *size, *kept, headers=headers)
+            found = await walk(stack, description, WALK_LIMIT_SECONDS, *drawn, *size, *kept, headers=headers)
             lost = await lost_of(stack, bobs, "bob")
             secrets = {each for name in PATHS for each in bobs[name]} | {str(bobs_project), "of bob"}
             shown = shown_of(archive, secrets)
             # Last, because it changes the limits that the others go by.
-            only = ("--max-examples", EXAMPLES, "--include-path", LIMITS)
+            only = ("--include-path", LIMITS)
             of_limits = await walk(
-                stack, description, WALK_LIMIT_SECONDS, *only, headers=headers_of("operator")
+                stack, description, WALK_LIMIT_SECONDS, *drawn, *only, headers=headers_of("operator")
             )
     logging.getLogger(__name__).info("%d cases", found.cases + of_limits.cases)
     # How many there are, depends on the machine: the walk ends after SECONDS.
