@@ -23,6 +23,10 @@ class ImageRefused(SandboxError, kind=ErrorKind.INVALID):
     """The image {image} needs containers. Set PROCTOR_WORKER_SANDBOX_ENGINE=docker (or kubernetes, modal)."""
 
 
+class ImageTooLarge(SandboxError, kind=ErrorKind.INVALID):
+    """The image {image} is larger than {maximum}, the most that is pulled; use a smaller one."""
+
+
 class ImageNotAllowed(SandboxError, kind=ErrorKind.FORBIDDEN):
     """The image {image} is not among those that PROCTOR_WORKER_SANDBOX_IMAGES of the worker allows."""
 

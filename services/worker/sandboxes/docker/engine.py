@@ -35,6 +35,7 @@ from services.worker.sandboxes.docker.container_config import (
     sandbox_config,
 )
 from services.worker.sandboxes.docker.owners import LABEL, is_left, labels, time_of
+from services.worker.sandboxes.docker.pull import pull_image
 from services.worker.sandboxes.docker.seccomp import profile
 
 NAME = "docker"
@@ -44,7 +45,6 @@ _ANY_HOST = "unix://localhost"
 _NO_CONNECTION = 900
 _NOT_FOUND = 404
 _ASK_SECONDS = 120.0
-_PULL_SECONDS = 1800.0
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 # What an engine says of its machine, and what it cannot limit where it says no.
 _LIMITS = {"MemoryLimit": "memory", "PidsLimit": "the number of processes", "CpuCfsQuota": "CPU time"}
@@ -184,8 +184,7 @@ class DockerEngine:
                 problem=f"the image {image} is not there; it is pulled for the first sandbox."
             )
         try:
-            async with asyncio.timeout(_PULL_SECONDS):
-                await images.pull(image, timeout=None)
+            await pull_image(self._socket, image)
             return await images.inspect(image)
         except ENGINE_ERRORS as error:
             problem = f"the image {image} is not there and cannot be pulled: {_problem_of(error)}"
