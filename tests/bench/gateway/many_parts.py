@@ -16,7 +16,7 @@ import grpc
 from rich.console import Console
 from rich.table import Table
 
-from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
+from tests.harness.stack_harness import StackOrder, stack_harness
 
 AT_ONCE = 3
 PARTS = 9_000
@@ -27,10 +27,8 @@ ITEMS = 2_000_000
 Send = Callable[[], Awaitable[object]]
 
 
-def requests(
-    stack: StackHarness, session: aiohttp.ClientSession, channel: grpc.aio.Channel
-) -> Mapping[str, Send]:
-    url = f"http://{stack.stack.gateway_http}"
+def many_parts(url: str, session: aiohttp.ClientSession, channel: grpc.aio.Channel) -> Mapping[str, Send]:
+    """Requests to a gateway, by what they have many of."""
     query = "&".join(f"{number:x}=1" for number in range(PARTS))
     values = b'{"task": "rows", "metrics": [' + b"{}," * 250_000 + b"{}]}"
     keys = b"{" + b",".join(b'"%d":0' % number for number in range(80_000)) + b"}"
@@ -97,7 +95,8 @@ async def main() -> None:
             async def nothing() -> None:
                 await asyncio.sleep(1)
 
-            for name, send in {"nothing": nothing, **requests(stack, session, channel)}.items():
+            sent = many_parts(f"http://{stack.stack.gateway_http}", session, channel)
+            for name, send in {"nothing": nothing, **sent}.items():
                 over, alive, reads = asyncio.Event(), list[float](), list[float]()
                 async with asyncio.TaskGroup() as group:
                     group.create_task(beside(lambda: get("/healthz"), alive, over))
