@@ -18,7 +18,8 @@ from services.scheduler.notices.notice import Notice, NoticeTarget
 from services.scheduler.notices.ports import NoticeTargets
 
 _MAX_ADDRESS = 2048
-_MAIL = re.compile(r"[^@\s<>\"(),;:\\\[\]]+@([A-Za-z0-9.-]+)")
+# An encoded word (RFC 2047), "=?utf-8?q?…?=", is decoded in the head of a mail: to another address, or lines.
+_MAIL = re.compile(r"(?!.*=\?)[^@\s<>\"(),;:\\\[\]]+@([A-Za-z0-9.-]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -373,6 +373,8 @@ async def test_test_goes_to_one_target(site: NoticeSite, receiver: HttpReceiver)
         (NoticeChannel.EMAIL, "ann@elsewhere.org"),
         (NoticeChannel.EMAIL, "ann@example.org\nBcc: all@example.org"),
         (NoticeChannel.EMAIL, "ann@example.org, bob@example.org"),
+        (NoticeChannel.EMAIL, "=?utf-8?q?ann=40elsewhere.org=2C?=@example.org"),
+        (NoticeChannel.EMAIL, "ann=?utf-8?b?Cg==?=@example.org"),
     ],
 )
 async def test_address_that_is_none_is_refused(
