@@ -32,9 +32,9 @@ from services.scheduler.workers.worker import engine_facts
 # Results unpacks one while Postgres stores the other.
 CHUNKS_ON_THEIR_WAY = 2
 # One call to results: large enough that round trips do not count,
-# and far below the 16 MiB that a gRPC message may have.
+# far below the 16 MiB that a gRPC message may have, and below what results counts by its items.
 CHUNK_SAMPLES = 1000
-CHUNK_BYTES = 1024 * 1024
+CHUNK_BYTES = 400_000
 # Rows of a slow hub go out in smaller chunks, so that a cancel is noticed in time.
 CHUNK_SECONDS = 1.0
 # So often, planning sets the phase again, which finds out whether the run was stopped.

@@ -13,6 +13,7 @@ from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1 import suite_service_pb2 as suite_pb2
 from services.common.bounded_messages import (
+    MAX_BYTES_UNCOUNTED,
     MAX_ITEMS,
     MAX_ITEMS_IN_ALL,
     TooManyItems,
@@ -68,6 +69,21 @@ def test_lists_in_lists_are_counted_alone_and_together() -> None:
     with pytest.raises(TooManyItems) as together:
         read_message(run_record_pb2.PutSamplesRequest, of_choices(26, 10_000))
     assert together.value.limit == MAX_ITEMS_IN_ALL
+
+
+@pytest.mark.parametrize("beside", [100_000, MAX_BYTES_UNCOUNTED], ids=["uncounted", "counted"])
+def test_a_long_list_in_a_list_is_found_beside_long_texts(beside: int) -> None:
+    texts = [sample_pb2.Sample(prompt=sample_pb2.Prompt(text="x" * 1000))] * (beside // 1000)
+    right = sample_pb2.Sample(target=sample_pb2.Target(texts=["yes"] * 10_000))
+    wrong = sample_pb2.Sample(target=sample_pb2.Target(texts=[""] * 10_001))
+
+    def sent(*last: sample_pb2.Sample) -> bytes:
+        return run_record_pb2.PutSamplesRequest(samples=[*texts, *last]).SerializeToString()
+
+    assert len(read_message(run_record_pb2.PutSamplesRequest, sent(right)).samples) == len(texts) + 1
+    with pytest.raises(TooManyItems) as refused:
+        read_message(run_record_pb2.PutSamplesRequest, sent(right, wrong))
+    assert refused.value.field == "samples.target.texts"
 
 
 def test_bytes_of_no_message_are_a_decode_error() -> None:
