@@ -22,6 +22,7 @@ from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES, SourceRow, 
 
 # A user's suite has small files, and its rows are waited for.
 _PARQUET_CPU_SECONDS = 300
+_READ_BYTES = 64 * 1024
 _TOO_DEEP = f"its lists and objects are nested in more than {MAX_LEVELS} levels"
 
 
@@ -41,7 +42,7 @@ class PinnedFile:
         return content
 
     def require_unchanged(self, content: BinaryIO, row: int) -> None:
-        """Called per row (a microsecond), because the digest must be that of the rows read."""
+        """Called after each read and before its rows are used: the digest must be that of the rows read."""
         if _state(content) != self.state:
             raise UnreadableRow(row, "the file was changed since its digest was taken")
 
@@ -172,13 +173,27 @@ def read_jsonl(file: PinnedFile) -> Iterator[SourceRow]:
 def _jsonl_rows(file: PinnedFile) -> Iterator[SourceRow]:
     row = 0
     with file.open() as content:
-        while line := content.readline(MAX_ROW_BYTES + 2):
-            file.require_unchanged(content, row + 1)
-            if line.strip():
-                row += 1
-                yield _json_row(row, line)
-        # Also at the end: a file that was cut short looks like one that is over.
-        file.require_unchanged(content, max(row, 1))
+        while True:
+            lines = _some_lines(content)
+            # Also at the end: a file that was cut short looks like one that is over.
+            file.require_unchanged(content, row + 1 if lines else max(row, 1))
+            if not lines:
+                return
+            for line in lines:
+                if line.strip():
+                    row += 1
+                    yield _json_row(row, line)
+
+
+def _some_lines(content: BinaryIO) -> list[bytes]:
+    """The next lines, so many that a look at the file is cheap beside them; none at its end."""
+    lines: list[bytes] = []
+    left = _READ_BYTES
+    # Two more than a row may have: its line end.
+    while left > 0 and (line := content.readline(MAX_ROW_BYTES + 2)):
+        lines.append(line)
+        left -= len(line)
+    return lines
 
 
 def _json_row(number: int, line: bytes) -> SourceRow:

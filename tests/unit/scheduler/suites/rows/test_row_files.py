@@ -328,14 +328,27 @@ def test_a_file_that_changes_after_its_digest_was_taken_is_noticed(
 
 
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None:
+    """No row of the changed file is given: only those that were read before it changed."""
     file = tmp_path / "rows.jsonl"
     write(file, "first")
     rows = iter(open_rows(file)[0])
-    next(rows)
+    given = [next(rows)]
     with file.open("a") as more:
         more.write('{"a": "more"}\n')
-    with pytest.raises(UnreadableRow, match="row 2: the file was changed"):
-        next(rows)
+    with pytest.raises(UnreadableRow, match="row 3: the file was changed"):
+        given.extend(rows)
+    assert given == [{"a": "first"}, {"a": "second"}]
+
+
+def test_a_file_that_changes_while_it_is_read_is_noticed_before_its_next_part(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(f'{{"a": "{number:0100}"}}\n' for number in range(10_000)))
+    rows = iter(open_rows(file)[0])
+    next(rows)
+    with file.open("r+") as again:
+        again.write('{"a": "other"}')
+    with pytest.raises(UnreadableRow, match="the file was changed"):
+        sum(1 for _ in rows)
 
 
 def write(file: Path, value: str) -> None:
