@@ -378,20 +378,97 @@ class CalibrateJudgeRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RUN_ID_FIELD_NUMBER: _builtins.int
+    AGAINST_RUN_ID_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID of a judging run."""
+    against_run_id: _builtins.str
+    """UUID of a judging run of another run over the same samples, by the same question: both are compared. Empty: none is."""
     def __init__(
         self,
         *,
         run_id: _builtins.str = ...,
+        against_run_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["against_run_id", b"against_run_id", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CalibrateJudgeRequest: _TypeAlias = CalibrateJudgeRequest  # noqa: Y015
+
+@_typing.final
+class CalibratedDifference(_message.Message):
+    """What two judged runs differ by, each corrected by its own marks. Undefined numbers are unset, never NaN."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAIRS_FIELD_NUMBER: _builtins.int
+    FIRST_MEAN_FIELD_NUMBER: _builtins.int
+    SECOND_MEAN_FIELD_NUMBER: _builtins.int
+    DIFFERENCE_FIELD_NUMBER: _builtins.int
+    CI_LOW_FIELD_NUMBER: _builtins.int
+    CI_HIGH_FIELD_NUMBER: _builtins.int
+    P_VALUE_FIELD_NUMBER: _builtins.int
+    REMARK_FIELD_NUMBER: _builtins.int
+    pairs: _builtins.int
+    """Samples with verdicts in both runs."""
+    first_mean: _builtins.float
+    """Corrected mean of the first run."""
+    second_mean: _builtins.float
+    """Corrected mean of the second run."""
+    difference: _builtins.float
+    """First minus second."""
+    ci_low: _builtins.float
+    """Lower end of its 95 % interval."""
+    ci_high: _builtins.float
+    """Upper end of its 95 % interval."""
+    p_value: _builtins.float
+    """Two-sided."""
+    remark: _builtins.str
+    """Why there is no difference; else empty."""
+    def __init__(
+        self,
+        *,
+        pairs: _builtins.int = ...,
+        first_mean: _builtins.float | None = ...,
+        second_mean: _builtins.float | None = ...,
+        difference: _builtins.float | None = ...,
+        ci_low: _builtins.float | None = ...,
+        ci_high: _builtins.float | None = ...,
+        p_value: _builtins.float | None = ...,
+        remark: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_difference", b"_difference", "_first_mean", b"_first_mean", "_p_value", b"_p_value", "_second_mean", b"_second_mean", "ci_high", b"ci_high", "ci_low", b"ci_low", "difference", b"difference", "first_mean", b"first_mean", "p_value", b"p_value", "second_mean", b"second_mean"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ci_high", b"_ci_high", "_ci_low", b"_ci_low", "_difference", b"_difference", "_first_mean", b"_first_mean", "_p_value", b"_p_value", "_second_mean", b"_second_mean", "ci_high", b"ci_high", "ci_low", b"ci_low", "difference", b"difference", "first_mean", b"first_mean", "p_value", b"p_value", "pairs", b"pairs", "remark", b"remark", "second_mean", b"second_mean"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__ci_high: _TypeAlias = _typing.Literal["ci_high"]  # noqa: Y015
+    _WhichOneofArgType__ci_high: _TypeAlias = _typing.Literal["_ci_high", b"_ci_high"]  # noqa: Y015
+    _WhichOneofReturnType__ci_low: _TypeAlias = _typing.Literal["ci_low"]  # noqa: Y015
+    _WhichOneofArgType__ci_low: _TypeAlias = _typing.Literal["_ci_low", b"_ci_low"]  # noqa: Y015
+    _WhichOneofReturnType__difference: _TypeAlias = _typing.Literal["difference"]  # noqa: Y015
+    _WhichOneofArgType__difference: _TypeAlias = _typing.Literal["_difference", b"_difference"]  # noqa: Y015
+    _WhichOneofReturnType__first_mean: _TypeAlias = _typing.Literal["first_mean"]  # noqa: Y015
+    _WhichOneofArgType__first_mean: _TypeAlias = _typing.Literal["_first_mean", b"_first_mean"]  # noqa: Y015
+    _WhichOneofReturnType__p_value: _TypeAlias = _typing.Literal["p_value"]  # noqa: Y015
+    _WhichOneofArgType__p_value: _TypeAlias = _typing.Literal["_p_value", b"_p_value"]  # noqa: Y015
+    _WhichOneofReturnType__second_mean: _TypeAlias = _typing.Literal["second_mean"]  # noqa: Y015
+    _WhichOneofArgType__second_mean: _TypeAlias = _typing.Literal["_second_mean", b"_second_mean"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ci_high) -> _WhichOneofReturnType__ci_high | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ci_low) -> _WhichOneofReturnType__ci_low | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__difference) -> _WhichOneofReturnType__difference | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__first_mean) -> _WhichOneofReturnType__first_mean | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__p_value) -> _WhichOneofReturnType__p_value | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__second_mean) -> _WhichOneofReturnType__second_mean | None: ...
+
+Global___CalibratedDifference: _TypeAlias = CalibratedDifference  # noqa: Y015
 
 @_typing.final
 class CalibratedFigure(_message.Message):
@@ -493,18 +570,24 @@ class CalibrateJudgeResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     FIGURE_FIELD_NUMBER: _builtins.int
+    DIFFERENCE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def figure(self) -> Global___CalibratedFigure:
         """The figure."""
+
+    @_builtins.property
+    def difference(self) -> Global___CalibratedDifference:
+        """With an against_run_id."""
 
     def __init__(
         self,
         *,
         figure: Global___CalibratedFigure | None = ...,
+        difference: Global___CalibratedDifference | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["figure", b"figure"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["difference", b"difference", "figure", b"figure"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["figure", b"figure"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["difference", b"difference", "figure", b"figure"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import comparison_pb2, leaderboard_service_pb2, run_pb2
 
 # A judge by what its verdicts depend on: model, prompt with its digest, scale, and verdicts on each answer.
@@ -34,6 +35,27 @@ def judge_warnings(names: Sequence[str], judging: Sequence[Sequence[run_pb2.Run]
         shared = frozenset.intersection(*(panel for _, panel in judged))
         words = "; ".join(f"{name} by {_words(panel, shared)}" for name, panel in judged)
         yield f"The runs were judged under other conditions, so verdicts on them do not compare: {words}."
+
+
+def judges_of_both(judging: Sequence[Sequence[run_pb2.Run]]) -> Sequence[tuple[run_pb2.Run, run_pb2.Run]]:
+    """The newest judging runs of each judge that has judged both of two runs; nothing of more runs."""
+    if len(judging) != 2:
+        return []
+    first, second = ({_judge(run): run for run in reversed(runs) if _counts(run)} for runs in judging)
+    return [(first[judge], second[judge]) for judge in first if judge in second]
+
+
+def judged_sentence(names: Sequence[str], judge: run_pb2.Run, found: answer_pb2.CalibratedDifference) -> str:
+    """What the judged runs differ by; "" where too few answers are marked. `judge`: a judging run."""
+    if not found.HasField("ci_low"):
+        return ""
+    of = f"{judge.order.model} ({judge.order.judge.prompt}, {judge.order.judge.scale})"
+    interval = f"95 % from {found.ci_low:+.4f} to {found.ci_high:+.4f}"
+    p = f", p = {found.p_value:.3g}" if found.HasField("p_value") else ""
+    return (
+        f"By the judge {of}, corrected for its error by marks of people: {names[0]} minus {names[1]} is "
+        f"{found.difference:+.4f} ({interval}{p}, {found.pairs:,} samples)."
+    )
 
 
 def _counts(run: run_pb2.Run) -> bool:

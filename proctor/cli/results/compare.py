@@ -19,10 +19,22 @@ from proctor.cli.render.words import NONE, document, p_word, scoring_word
 from proctor.client.errors import ClientError, Refused, Unreachable
 from proctor.client.pages import all_pages
 from proctor.client.proctor_client import ProctorClient
-from proctor.v1 import comparison_pb2, comparison_service_pb2, leaderboard_service_pb2, run_pb2
+from proctor.v1 import answer_service_pb2 as answer_pb2
+from proctor.v1 import (
+    comparison_pb2,
+    comparison_service_pb2,
+    leaderboard_service_pb2,
+    run_pb2,
+)
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
-from proctor.wire.comparison_notes import judge_warnings, main_metric, noise_sentence
+from proctor.wire.comparison_notes import (
+    judge_warnings,
+    judged_sentence,
+    judges_of_both,
+    main_metric,
+    noise_sentence,
+)
 
 _ALL_TASKS = "all tasks"
 _PAGE_SIZE = 500
@@ -125,7 +137,28 @@ async def _notes_beside(client: ProctorClient, comparison: comparison_pb2.Compar
         if noise.HasField("split"):
             notes.append(noise_sentence(run.model, noise, f"{noise.split.noise_floor:.4f}"))
     judging = [await _judging_runs(client, run.run_id) for run in comparison.runs]
-    return [*notes, *judge_warnings([run.model for run in comparison.runs], judging)]
+    names = [run.model for run in comparison.runs]
+    notes += await _judged_differences(client, names, judging)
+    return [*notes, *judge_warnings(names, judging)]
+
+
+async def _judged_differences(
+    client: ProctorClient, names: Sequence[str], judging: Sequence[Sequence[run_pb2.Run]]
+) -> Sequence[str]:
+    """Two runs by each judge of both, corrected for its error."""
+    sentences = []
+    for first, second in judges_of_both(judging):
+        both = answer_pb2.CalibrateJudgeRequest(run_id=first.run_id, against_run_id=second.run_id)
+        try:
+            found = await client.answers.CalibrateJudge(both)
+        except Unreachable:
+            raise
+        except ClientError:
+            # Such as runs over other samples.
+            continue
+        if sentence := judged_sentence(names, first, found.difference):
+            sentences.append(sentence)
+    return sentences
 
 
 async def _judging_runs(client: ProctorClient, run_id: str) -> Sequence[run_pb2.Run]:

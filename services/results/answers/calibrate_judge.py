@@ -7,19 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from services.results.annotations.postgres import PostgresAnnotations
-from services.results.annotations.question import VERDICT, judged_run, question_of
-from services.results.answers.errors import NoJudgingRun
+from services.results.annotations.question import VERDICT, Question, judged_run, question_of
+from services.results.answers.errors import JudgedApart, NoJudgingRun
 from services.results.answers.marks import Mark, MarkedVerdict
 from services.results.answers.postgres import PostgresMarks
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.ports import RunRecordStore
 from services.results.runs.run_plan import RunPlan
-from services.results.statistics.judged.judged_scores import confusion, judged_scores
+from services.results.statistics.judged.judged_scores import JudgedScores, confusion, judged_scores
 from services.results.statistics.judged.prediction_powered import (
     MIN_MARKS,
     CalibratedFigure,
+    calibrated_difference,
     calibrated_figure,
 )
+from services.results.statistics.paired.difference_estimate import DifferenceEstimate
 
 _SCORES = {Mark.GOLDEN: 1.0, Mark.WRONG: 0.0, None: np.nan}
 
@@ -54,15 +56,51 @@ class CalibrateJudge:
 
         Raises RecordNotFound, NoJudgingRun, PairsNotAnnotated.
         """
+        return await asyncio.to_thread(_calibrated, await self._read(run_id))
+
+    async def difference(self, run_id: str, against_run_id: str) -> DifferenceEstimate:
+        """Of two judged runs, each corrected by its own marks. Raises `JudgedApart` too."""
+        first, second = await self._read(run_id), await self._read(against_run_id)
+        if first.compared_by != second.compared_by:
+            raise JudgedApart(run_id=run_id, against_run_id=against_run_id)
+        return await asyncio.to_thread(lambda: calibrated_difference(first.scores, second.scores))
+
+    async def _read(self, run_id: str) -> "_Judging":
         plan = (await self.records.get(run_id)).plan
         if judged_run(plan) is None:
             raise NoJudgingRun(run_id=run_id)
         question = question_of(plan)
         # The caller may not see the judged run, or it is deleted.
-        await self.records.get(question.run_id)
+        judged = (await self.records.get(question.run_id)).plan
         verdicts = await self.marks.verdicts(run_id, question.run_id, _verdict_metric(plan))
-        annotated = await self.annotations.drawn_scores(question)
-        return await asyncio.to_thread(_calibrated, verdicts, annotated)
+        return _Judging(question, judged, verdicts, await self.annotations.drawn_scores(question))
+
+
+@dataclass(frozen=True, slots=True)
+class _Judging:
+    """`judged` is the run whose answers the verdicts are on."""
+
+    question: Question
+    judged: RunPlan
+    verdicts: Sequence[MarkedVerdict]
+    annotated: Mapping[OutcomeKey, float]
+
+    @property
+    def compared_by(self) -> tuple[object, ...]:
+        """Equal where samples of one number are one sample, and verdicts answer one question."""
+        samples = tuple((task.sample_set_id, task.first_sample) for task in self.judged.tasks)
+        return self.question.key, samples
+
+    @property
+    def scores(self) -> JudgedScores:
+        return judged_scores(
+            np.array([one.key[0] for one in self.verdicts], dtype=np.int64),
+            np.array([one.verdict for one in self.verdicts], dtype=np.float64),
+            np.array([self._mark(one) for one in self.verdicts], dtype=np.float64),
+        )
+
+    def _mark(self, one: MarkedVerdict) -> float:
+        return self.annotated.get(one.key, _SCORES[one.mark])
 
 
 def _verdict_metric(plan: RunPlan) -> str:
@@ -75,10 +113,6 @@ def _verdict_metric(plan: RunPlan) -> str:
     )
 
 
-def _calibrated(verdicts: Sequence[MarkedVerdict], annotated: Mapping[OutcomeKey, float]) -> CalibratedJudge:
-    scores = judged_scores(
-        np.array([one.key[0] for one in verdicts], dtype=np.int64),
-        np.array([one.verdict for one in verdicts], dtype=np.float64),
-        np.array([annotated.get(one.key, _SCORES[one.mark]) for one in verdicts], dtype=np.float64),
-    )
+def _calibrated(judging: _Judging) -> CalibratedJudge:
+    scores = judging.scores
     return CalibratedJudge(calibrated_figure(scores), confusion(scores).error_rate)

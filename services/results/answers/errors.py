@@ -19,5 +19,9 @@ class NoJudgingRun(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETE
     """Run {run_id} has no verdicts on single answers: name a judging run."""
 
 
+class JudgedApart(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
+    """Runs {run_id} and {against_run_id} judge other samples, or by other questions: name two alike."""
+
+
 class TooManyToSort(DomainError, kind=ErrorKind.INVALID, reason="INVALID_PARAMETER"):
     """Run {run_id} can have more than {limit} outcomes, too many to sort: choose one task, or only filter."""

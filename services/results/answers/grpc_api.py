@@ -25,6 +25,7 @@ from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.proto import brief_to_proto
 from services.results.samples.sample import target_as_text
 from services.results.statistics.judged.prediction_powered import CalibratedFigure
+from services.results.statistics.paired.difference_estimate import DifferenceEstimate
 
 CALIBRATED = Codec(
     CalibratedFigure,
@@ -87,12 +88,31 @@ class GrpcAnswerApi(answer_grpc.AnswerServiceServicer):
     async def CalibrateJudge(
         self, request: answer_pb2.CalibrateJudgeRequest, context: RpcContext
     ) -> answer_pb2.CalibrateJudgeResponse:
-        judge = await self.calibrate_judge.calibrate(checked_id("run_id", request.run_id))
+        run_id = checked_id("run_id", request.run_id)
+        judge = await self.calibrate_judge.calibrate(run_id)
         figure = CALIBRATED.to_proto(judge.figure)
         figure.advice = judge.advice
         if judge.error_rate is not None:
             figure.error_rate = judge.error_rate
-        return answer_pb2.CalibrateJudgeResponse(figure=figure)
+        response = answer_pb2.CalibrateJudgeResponse(figure=figure)
+        if request.against_run_id:
+            against = checked_id("against_run_id", request.against_run_id)
+            found = await self.calibrate_judge.difference(run_id, against)
+            response.difference.CopyFrom(_difference_to_proto(found))
+        return response
+
+
+def _difference_to_proto(found: DifferenceEstimate) -> answer_pb2.CalibratedDifference:
+    return answer_pb2.CalibratedDifference(
+        pairs=found.pairs,
+        first_mean=found.first_mean,
+        second_mean=found.second_mean,
+        difference=found.difference,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        p_value=found.p_value,
+        remark=found.remark,
+    )
 
 
 def _mark(request: answer_pb2.MarkAnswersRequest) -> Mark | None:

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import leaderboard_service_pb2, run_pb2
-from proctor.wire.comparison_notes import judge_warnings, noise_sentence
+from proctor.wire.comparison_notes import judge_warnings, judged_sentence, judges_of_both, noise_sentence
 
 
 def judged(model: str = "openai/judge", **judge: Any) -> run_pb2.Run:
@@ -52,3 +53,21 @@ def test_noise_names_what_it_is_from() -> None:
     assert noise_sentence("a", repeated, "0.0230").endswith("as 3 runs tell.")
     rolled = leaderboard_service_pb2.GetNoiseResponse(metric="acc", run_ids=["1"], rollouts=4)
     assert noise_sentence("a", rolled, "0.0230").endswith("as 4 rollouts of one run tell.")
+
+
+def test_judges_of_both_runs_are_paired_by_their_newest_runs() -> None:
+    newest, older, other = judged(), judged(), judged("openai/another")
+    newest.run_id, older.run_id = "newest", "older"
+    pairs = judges_of_both([[newest, other, older], [judged(scale="1-5"), older]])
+    assert [(first.run_id, second.run_id) for first, second in pairs] == [("newest", "older")]
+    assert judges_of_both([[newest]] * 3) == []
+
+
+def test_difference_by_a_judge_is_said_once_it_is_calibrated() -> None:
+    assert judged_sentence(["a", "b"], judged(), answer_pb2.CalibratedDifference(remark="few")) == ""
+    found = answer_pb2.CalibratedDifference(
+        pairs=1200, difference=-0.03, ci_low=-0.05, ci_high=-0.01, p_value=0.0021
+    )
+    sentence = judged_sentence(["a", "b"], judged(), found)
+    assert "openai/judge (correctness, yes-no)" in sentence
+    assert "a minus b is -0.0300 (95 % from -0.0500 to -0.0100, p = 0.0021, 1,200 samples)." in sentence

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
+from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import comparison_pb2, leaderboard_service_pb2, run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.wire.comparison_notes import judge_warnings, main_metric
+from proctor.wire.comparison_notes import judge_warnings, judged_sentence, judges_of_both, main_metric
 from services.common.errors import DomainError
 from services.gateway.backends.calls import Results, Scheduler
 
@@ -36,6 +37,8 @@ class ComparisonNotes:
 
     noise_floors: Sequence[NoiseFloorShown] = ()
     judge_warnings: Sequence[str] = ()
+    # Two runs by each judge of both, corrected for its error.
+    judged_differences: Sequence[str] = ()
 
 
 async def read_notes(
@@ -46,7 +49,21 @@ async def read_notes(
         _noise_floors(results, comparison, names),
         asyncio.gather(*(_judging_runs(scheduler, run.run_id) for run in comparison.runs)),
     )
-    return ComparisonNotes(floors, list(judge_warnings(names, judging)))
+    judged = [await _judged_difference(results, names, *both) for both in judges_of_both(judging)]
+    return ComparisonNotes(floors, list(judge_warnings(names, judging)), [each for each in judged if each])
+
+
+async def _judged_difference(
+    results: Results, names: Sequence[str], first: run_pb2.Run, second: run_pb2.Run
+) -> str:
+    """ "" where it cannot be told, such as of runs over other samples, or with too few marks."""
+    request = answer_pb2.CalibrateJudgeRequest(run_id=first.run_id)
+    request.against_run_id = second.run_id
+    try:
+        found = await results.answers.CalibrateJudge(request)
+    except DomainError:
+        return ""
+    return judged_sentence(names, first, found.difference)
 
 
 async def _noise_floors(

@@ -147,6 +147,10 @@ class ComparisonShown(BaseModel):
     noise_floors: list[NoiseFloorShown] = Field(
         default_factory=list, description="By how much two single runs of a model must differ here"
     )
+    judged_differences: list[str] = Field(
+        default_factory=list,
+        description="Two runs by each judge of both, corrected for its error; a sentence each",
+    )
 
 
 class Compared(BaseModel):
@@ -174,6 +178,7 @@ async def compare(scheduler: SchedulerCalls, results: ResultsCalls, body: Compar
     shown = comparison_shown(response.comparison)
     notes = await read_notes(scheduler, results, response.comparison, shown.models_compared)
     shown.noise_floors = list(notes.noise_floors)
+    shown.judged_differences = list(notes.judged_differences)
     shown.warnings += notes.judge_warnings
     return Compared(comparison=shown)
 

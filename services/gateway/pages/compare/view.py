@@ -124,6 +124,7 @@ class ComparisonView:
     warnings: Sequence[str]
     recommendations: Sequence[str]
     noise_floors: Sequence[NoiseFloorShown]
+    judged_differences: Sequence[str]
 
     @property
     def tasks(self) -> Sequence[str]:
@@ -162,6 +163,7 @@ def comparison_view(
         warnings=[*comparison.warnings, *notes.judge_warnings],
         recommendations=shown.recommendations,
         noise_floors=notes.noise_floors,
+        judged_differences=notes.judged_differences,
     )
 
 

@@ -99,6 +99,34 @@ async def test_marks_correct_the_figure_of_a_judge(harness: ResultsHarness) -> N
     )
 
 
+async def test_two_judged_runs_are_compared_each_corrected_by_its_marks(harness: ResultsHarness) -> None:
+    rows = rows_of([f"both {at}" for at in range(COUNT)], "both")
+    answers = [said(at, "a") for at in range(COUNT)]
+    judged = [await answered_run(harness, rows, answers) for _ in range(2)]
+    judging = [await judging_run(harness, run.run_id) for run in judged]
+    request = answer_pb2.CalibrateJudgeRequest(run_id=judging[0].run_id, against_run_id=judging[1].run_id)
+    await marked(harness, judged[0], range(MARKS))
+    few = (await harness.answers.CalibrateJudge(request)).difference
+    assert (few.pairs, few.HasField("difference")) == (COUNT - 1, False)
+    assert few.remark == "fewer than 30 samples of a run are marked"
+    await marked(harness, judged[1], range(COUNT - 1))
+    found = (await harness.answers.CalibrateJudge(request)).difference
+    assert found.pairs == COUNT - 1
+    # Of the first run by its own marks, of the second by all of them.
+    one = (await harness.answers.CalibrateJudge(request)).figure.mean
+    assert found.first_mean == pytest.approx(one)
+    assert found.second_mean == pytest.approx(sum(RIGHT[:-1]) / (COUNT - 1), abs=0.01)
+    assert found.difference == pytest.approx(found.first_mean - found.second_mean)
+    assert found.ci_low < 0 < found.ci_high
+    assert 0.05 < found.p_value <= 1
+    other = await judging_run(
+        harness, (await answered_run(harness, rows_of(["else"], "else"), answers[:1])).run_id
+    )
+    request.against_run_id = other.run_id
+    reason, sentence = await refusal_of(harness.answers.CalibrateJudge(request))
+    assert (reason, "judge other samples" in sentence) == ("INVALID_PARAMETER", True)
+
+
 async def test_a_run_over_a_suite_with_the_metric_of_verdicts_is_no_judging_run(
     harness: ResultsHarness,
 ) -> None:
