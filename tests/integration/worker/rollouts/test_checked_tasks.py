@@ -102,6 +102,7 @@ async def test_a_verifier_without_a_result_is_no_score(checker: CheckSoundness, 
     ("written", "score", "problem"),
     [
         ('echo \'{"reward": 0.5, "seconds": 99}\' > /logs/verifier/reward.json', 0.5, ""),
+        ('echo \'{"reward": 0.5, "checks": {"a": true}}\' > /logs/verifier/reward.json', 0.5, ""),
         ("echo 0.25 > /logs/verifier/reward.txt; exit 3", 0.25, ""),
         ("echo nan > /logs/verifier/reward.txt; exit 0", None, "is not a number"),
         ("echo 7 > /logs/verifier/reward.txt; exit 0", None, "not from 0 to 1"),
