@@ -380,6 +380,7 @@ class Judge(_message.Message):
     IS_CONSTRAINED_FIELD_NUMBER: _builtins.int
     ROLLOUTS_FIELD_NUMBER: _builtins.int
     AGAINST_RUN_ID_FIELD_NUMBER: _builtins.int
+    AGAINST_TARGET_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The judged run, a UUID."""
     prompt: _builtins.str
@@ -398,8 +399,10 @@ class Judge(_message.Message):
     """Rollouts of the judged run: where there are several, verdicts on answers to the same sample are one cluster. Set by the scheduler."""
     against_run_id: _builtins.str
     """A second run over the same samples, a UUID: each answer is compared with its answer to the same sample, in both orders. Empty means that
-    each answer is judged by itself.
+    each answer is judged by itself, or against a target.
     """
+    against_target: _builtins.bool
+    """Each answer is compared with the target of its sample, the golden answer of the row, in both orders."""
     def __init__(
         self,
         *,
@@ -412,10 +415,11 @@ class Judge(_message.Message):
         is_constrained: _builtins.bool = ...,
         rollouts: _builtins.int = ...,
         against_run_id: _builtins.str = ...,
+        against_target: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["against_run_id", b"against_run_id", "digest", b"digest", "document", b"document", "is_constrained", b"is_constrained", "prompt", b"prompt", "rollouts", b"rollouts", "run_id", b"run_id", "scale", b"scale", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["against_run_id", b"against_run_id", "against_target", b"against_target", "digest", b"digest", "document", b"document", "is_constrained", b"is_constrained", "prompt", b"prompt", "rollouts", b"rollouts", "run_id", b"run_id", "scale", b"scale", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

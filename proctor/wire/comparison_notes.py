@@ -58,8 +58,13 @@ def judged_sentence(names: Sequence[str], judge: run_pb2.Run, found: answer_pb2.
     )
 
 
+def compares(judge: run_pb2.Judge) -> bool:
+    """Whether its verdicts are on pairs: marks say whether an answer is right, not which of two is better."""
+    return bool(judge.against_run_id) or judge.against_target
+
+
 def _counts(run: run_pb2.Run) -> bool:
-    return run.state == run_pb2.RUN_STATE_COMPLETED and not run.order.judge.against_run_id
+    return run.state == run_pb2.RUN_STATE_COMPLETED and not compares(run.order.judge)
 
 
 def _judge(run: run_pb2.Run) -> _Judge:

@@ -34,10 +34,11 @@ class JudgeOfOrder(BaseModel):
 
     run_id: RunId
     prompt: str = Field(
-        description="correctness, helpfulness, faithfulness, refusal, style, safety; preference of two runs"
+        description="correctness, helpfulness, faithfulness, refusal, style, safety; preference compares two"
     )
     scale: str = Field("", description="yes-no, 1-5, or labels:good=1,poor=0; default: that of the prompt")
     against_run_id: str = Field("", description="Compare each answer with that of this run, in both orders")
+    against_target: bool = Field(False, description="Compare each answer with the target of its row instead")
 
     def message(self) -> run_pb2.Judge:
         return run_pb2.Judge(**self.model_dump())

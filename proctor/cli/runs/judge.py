@@ -35,6 +35,13 @@ class JudgeOptions:
             help="Compare each answer with that of this run, in both orders; takes --prompt preference.",
         ),
     ] = ""
+    against_target: Annotated[
+        bool,
+        typer.Option(
+            "--against-target",
+            help="Compare each answer with its golden one, the target of the row; takes --prompt preference.",
+        ),
+    ] = False
     scale: Annotated[
         str, typer.Option(help="yes-no | 1-5 | labels:good=1,fair=0.5,poor=0; default: that of the prompt.")
     ] = ""
@@ -108,5 +115,10 @@ def _order(run_id: str, options: JudgeOptions) -> run_pb2.RunOrder:
 def _judge(run_id: str, options: JudgeOptions) -> run_pb2.Judge:
     prompt, text = prompt_or_document(options.prompt)
     return run_pb2.Judge(
-        run_id=run_id, scale=options.scale, against_run_id=options.against, prompt=prompt, document=text
+        run_id=run_id,
+        scale=options.scale,
+        against_run_id=options.against,
+        against_target=options.against_target,
+        prompt=prompt,
+        document=text,
     )

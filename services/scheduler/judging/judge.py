@@ -9,7 +9,8 @@ class Judge:
 
     Once accepted it has the whole document, its name, `version` and SHA-256 (`digest`, in hexadecimal), and
     the `scale` as words. `is_constrained`: the engine is told the form of the verdict as a JSON schema.
-    `rollouts` are those of the judged run. Each answer is compared with that of `against_run_id`, if any.
+    `rollouts` are those of the judged run. Each answer is compared with that of `against_run_id`, if any, or
+    with the target of its sample (`against_target`).
     """
 
     run_id: str
@@ -21,6 +22,11 @@ class Judge:
     is_constrained: bool = False
     rollouts: int = 1
     against_run_id: str = ""
+    against_target: bool = False
+
+    @property
+    def is_of_pairs(self) -> bool:
+        return bool(self.against_run_id) or self.against_target
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ DIGEST_FORMAT = "proctor-verdict-1"
 class JudgedAnswer:
     """An answer of a run with what it was asked. `answer` is without reasoning; `target` "" for none.
 
-    `digest` is that of its sample; `other` is what another run answered to it, where the two are compared.
+    `digest` is that of its sample; `other` is what the answer is compared with, if anything: what another run
+    answered, or the target.
     """
 
     sample: int

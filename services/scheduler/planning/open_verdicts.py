@@ -14,7 +14,7 @@ from services.scheduler.judging.errors import NoAnswers
 from services.scheduler.judging.judge import Judge
 from services.scheduler.judging.judged_answer import AskVerdict, JudgedAnswer
 from services.scheduler.judging.ports import AnswersOfRuns, JudgePrompts
-from services.scheduler.planning.pair_answers import PairedAnswers
+from services.scheduler.planning.pair_answers import AnswersBesideTargets, PairedAnswers
 from services.scheduler.planning.task_to_plan import OpenedTask, TaskToPlan
 from services.scheduler.runs.lifecycle.run import PlannedTask
 from services.scheduler.runs.orders.resolve_judge_order import scale_of
@@ -39,7 +39,7 @@ class OpenVerdicts:
         scale = scale_of(judge, prompt)
         ask = AskVerdict(prompt, scale, judge.is_constrained, has_clusters=judge.rollouts > 1)
         uses = [MetricUse("verdict", scale_options(scale))]
-        if judge.against_run_id:
+        if judge.is_of_pairs:
             # The main one; the other one is then the score of the answer that is shown first.
             uses.insert(0, MetricUse("preference"))
         scoring = TaskScoring(OutputType.GENERATE_UNTIL, tuple(uses))
@@ -63,8 +63,10 @@ class OpenVerdicts:
         answers = self.answers
         if judge.against_run_id:
             answers = PairedAnswers(answers, RunId(judge.against_run_id))
+        elif judge.against_target:
+            answers = AnswersBesideTargets(answers, judge.prompt)
         pages = _in_thread(answers.pages(RunId(judge.run_id)), loop)
-        limit = order.limit and order.limit * (2 if judge.against_run_id else 1)
+        limit = order.limit and order.limit * (2 if judge.is_of_pairs else 1)
         samples = islice(_samples(judge, ask, pages), limit)
         return OpenedTask(planned, samples, {"definition": judge.digest})
 

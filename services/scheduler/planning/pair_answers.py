@@ -1,10 +1,10 @@
-"""Answers of two runs to the same samples, side by side."""
+"""Answers of a run beside those of another one to the same samples, or beside their targets."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 
 from proctor.values.run import RunId
-from services.scheduler.judging.errors import NotPaired
+from services.scheduler.judging.errors import NoTarget, NotPaired
 from services.scheduler.judging.judged_answer import JudgedAnswer
 from services.scheduler.judging.ports import AnswersOfRuns
 
@@ -32,6 +32,22 @@ class PairedAnswers:
                     raise NotPaired(run_id=run_id, against_run_id=self.against, sample=judged.sample)
                 found.append(replace(judged, other=other.answer))
             yield found
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersBesideTargets:
+    """The answers of a run, each with the target of its sample. `prompt` is the name of the judge's."""
+
+    answers: AnswersOfRuns
+    prompt: str
+
+    async def pages(self, run_id: RunId) -> AsyncIterator[Sequence[JudgedAnswer]]:
+        """Raises `NoTarget` for a sample without one."""
+        async for page in self.answers.pages(run_id):
+            for judged in page:
+                if not judged.target:
+                    raise NoTarget(sample=judged.sample, prompt=self.prompt)
+            yield [replace(judged, other=judged.target) for judged in page]
 
 
 class _Reader:

@@ -147,6 +147,37 @@ async def test_two_runs_are_compared_in_both_orders(stack: StackHarness) -> None
     assert counts == {JUDGE: (8, 0), MODEL: (0, 8)}
 
 
+async def test_answers_are_compared_with_the_golden_answers_of_their_rows(stack: StackHarness) -> None:
+    """Six answers are their targets, which are ties; the judge prefers the other four to theirs."""
+    targets = [f"The answer is w{at}." if at < 6 else "fake" for at in range(10)]
+    rows = [
+        {"id": f"r{at}", "prompt": f"Say {at}. KEY=w{at}", "target": target}
+        for at, target in enumerate(targets)
+    ]
+    file = b"".join(json.dumps(each).encode() + b"\n" for each in rows)
+    dataset = (await stack.client.upload_dataset(Upload(io.BytesIO(file), "golden.jsonl"))).dataset
+    run_id = await completed(stack, run_pb2.RunOrder(dataset_id=dataset.dataset_id, model=MODEL))
+    line = f"judge {run_id} --model {JUDGE} --prompt preference --against-target --json"
+    done = await proctor(stack, line)
+    assert done.code == 0, done.err
+    assert done.document["run"]["dataset_name"] == f"preference of {MODEL} against targets on golden.jsonl"
+    [shown] = (await http(stack, "GET", f"{API}/judgements/{run_id}")).body["judged_by"]
+    assert (shown["against"], shown["against_target"], shown["verdicts"]) == (None, True, 20)
+    assert shown["calibrated"] is None
+    body = {"model_id": JUDGE, "prompt": "preference", "against_target": True}
+    again = await http(stack, "POST", f"{API}/judgements/{run_id}", json=body)
+    assert again.status == 200, again.body
+    second = await ended(stack, again.body["job_id"])
+    assert second.state == run_pb2.RUN_STATE_COMPLETED, second.error
+    both = (await http(stack, "GET", f"{API}/judgements/{run_id}")).body["judged_by"]
+    assert [each["figure"]["mean"] for each in both] == pytest.approx([0.7, 0.7])
+    repeated = (await http(stack, "GET", f"{API}/results/{second.run_id}")).body["order"]
+    assert repeated["against_target"] is True
+    url = f"http://{stack.stack.gateway_http}/runs/{run_id}"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        assert "the targets" in await response.text()
+
+
 async def test_pages_show_the_judges_and_their_verdicts(
     stack: StackHarness, judged: str, judging: dict[str, Any]
 ) -> None:

@@ -12,6 +12,7 @@ from proctor.v1 import run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.priority import Priority, default_priority
 from proctor.values.usage import TokenUsage
+from proctor.wire.comparison_notes import compares
 from proctor.wire.enums import number_of, word_of
 from services.gateway.api.dataset_runs.requests import ModelName
 from services.gateway.api.judging.panels import unless_archived
@@ -64,6 +65,10 @@ class JudgeRequest(LabelsGiven):
         default=None,
         description="Compare each answer with that of this job to the same sample, in both orders",
     )
+    against_target: bool = Field(
+        default=False,
+        description="Compare each answer with the target of its row, the golden answer, instead",
+    )
     repetitions: Rollouts = Field(default=None, description="Verdicts on each answer")
     limit: Count = Field(default=None, description="First N answers")
     params: Params | None = None
@@ -87,6 +92,7 @@ class JudgeRequest(LabelsGiven):
                 document=self.document,
                 scale=self.scale,
                 against_run_id=str(self.against) if self.against else "",
+                against_target=self.against_target,
             ),
             rollouts=self.repetitions,
             limit=self.limit,
@@ -122,6 +128,7 @@ class JudgingRunShown(BaseModel):
     repetitions: int
     status: str
     against: str | None = Field(description="The job whose answers these are compared with; null for none")
+    against_target: bool = Field(description="Whether they are compared with the targets of their rows")
     figure: FigureShown | None = Field(
         description="Mean score of the verdicts as they are; of pairs the share of wins, ties half"
     )
@@ -195,8 +202,7 @@ async def judging_runs(
 async def _calibrated(
     results: Results, run: run_pb2.Run, summary: summary_pb2.RunSummary
 ) -> CalibratedShown | None:
-    # Marks say whether an answer is right, not which of two is better.
-    if not summary.answered or run.order.judge.against_run_id:
+    if not summary.answered or compares(run.order.judge):
         return None
     request = answer_pb2.CalibrateJudgeRequest(run_id=summary.run_id)
     found = await unless_archived(results.answers.CalibrateJudge(request))

@@ -6,6 +6,7 @@ from typing import Any
 
 from proctor.v1 import run_pb2, sample_pb2
 from proctor.values.names.model_name import split_model
+from proctor.wire.comparison_notes import compares
 from proctor.wire.enums import word_of
 from proctor.wire.well_known import read_struct
 from services.gateway.http.paths import BENCHMARKING, DATASET_RUNS
@@ -79,9 +80,10 @@ def _judging_body(order: run_pb2.RunOrder) -> dict[str, Any]:
     return {
         "model_id": order.model,
         "document": order.judge.document,
-        **({} if order.judge.against_run_id else {"scale": order.judge.scale}),
+        **({} if compares(order.judge) else {"scale": order.judge.scale}),
         "project_id": order.project_id,
         **({"against": order.judge.against_run_id} if order.judge.against_run_id else {}),
+        **({"against_target": True} if order.judge.against_target else {}),
         **({"base_url": order.base_url} if order.base_url else {}),
         **judging_options(order),
         **({"params": params} if params else {}),

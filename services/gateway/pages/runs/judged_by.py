@@ -14,6 +14,10 @@ class JudgedByRow(JudgingRunShown):
     """A judge with its figure as pages show figures."""
 
     @property
+    def is_of_pairs(self) -> bool:
+        return bool(self.against) or self.against_target
+
+    @property
     def shown(self) -> Figure:
         return _shown(self.figure)
 
@@ -70,7 +74,7 @@ async def panels_of(results: Results, judges: Sequence[JudgedByRow]) -> Sequence
     """One for each question that several models have answered."""
     models: dict[tuple[str, str], dict[str, str]] = {}
     for judge in judges:
-        if judge.status == "completed" and not judge.against:
+        if judge.status == "completed" and not judge.is_of_pairs:
             models.setdefault((judge.prompt, judge.scale), {})[judge.model_id] = judge.job_id
     asked = [next(iter(jobs.values())) for jobs in models.values() if len(jobs) > 1]
     # One at a time: each reads all verdicts of its judges.

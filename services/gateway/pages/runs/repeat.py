@@ -8,6 +8,7 @@ from typing import Any
 
 from proctor.v1 import run_pb2, sample_pb2
 from proctor.values.comparison import DEFAULT_DECISION_ALPHA
+from proctor.wire.comparison_notes import compares
 from services.gateway.api.runs.repeat import (
     chosen_options,
     judging_options,
@@ -110,7 +111,9 @@ def _decided_words(wanted: run_pb2.UntilDecided) -> Iterator[str]:
 def _judge_command(order: run_pb2.RunOrder) -> str:
     judge = order.judge
     words = ["proctor", "judge", judge.run_id, "--model", order.model, "--prompt", judge.prompt]
-    words += ["--against", judge.against_run_id] if judge.against_run_id else ["--scale", judge.scale]
+    words += ["--against", judge.against_run_id] if judge.against_run_id else []
+    words += ["--against-target"] if judge.against_target else []
+    words += [] if compares(judge) else ["--scale", judge.scale]
     words += [*_option_words(judging_options(order))]
     words += ["--base-url", order.base_url] if order.base_url else []
     words += ["--project", project(order.project_id)] if order.project_id else []

@@ -237,7 +237,9 @@ class SubmitRun:
             against_run_id=against.run_id if against else "",
         )
         resolved = resolve_judge(named, self.judge_prompts, self._pool(order))
-        models = f"{judged.order.model} against {against.order.model}" if against else judged.order.model
+        models = judged.order.model
+        if against or judge.against_target:
+            models = f"{models} against {against.order.model if against else 'targets'}"
         title = f"{resolved.prompt} of {models} on {judged.dataset_name or judged.suite_name}"
         return _Resolved(replace(order, judge=resolved), dataset_name=title[:_MAX_TITLE_CHARACTERS])
 

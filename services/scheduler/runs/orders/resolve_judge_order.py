@@ -58,11 +58,16 @@ def resolve_judge(judge: Judge, prompts: JudgePrompts, pool: Pool) -> Judge:
 
 
 def _refuse_other_count(judge: Judge, prompt: JudgePrompt) -> None:
-    if prompt.is_of_pairs and not judge.against_run_id:
+    if judge.against_run_id and judge.against_target:
         raise _refusal(
-            "against_run_id", f"The judge prompt {prompt.name} compares two runs: name the other one."
+            "against_target", "An answer is compared with that of a run or with its target: name one."
         )
-    if judge.against_run_id and not prompt.is_of_pairs:
+    if prompt.is_of_pairs and not judge.is_of_pairs:
+        sentence = (
+            f"The judge prompt {prompt.name} compares two answers: name another run, or take the targets."
+        )
+        raise _refusal("against_run_id", sentence)
+    if judge.is_of_pairs and not prompt.is_of_pairs:
         sentence = f"The judge prompt {prompt.name} shows one answer and compares no two. Take preference."
         raise _refusal("prompt", sentence)
     if prompt.is_of_pairs and judge.scale not in ("", PAIRS):

@@ -38,6 +38,7 @@ def judging(run_id: str, **changes: object) -> RunOrder:
     judge = Judge(run_id, of_judge.get("prompt", "correctness"), of_judge.get("scale", ""))
     judge = replace(
         judge,
+        against_target=bool(changes.pop("against_target", False)),
         document=of_judge.get("document", ""),
         against_run_id=of_judge.get("against_run_id", ""),
     )
@@ -138,6 +139,58 @@ async def test_a_run_whose_answers_cannot_be_judged_fails(answers: list[JudgedAn
     assert failed.state is RunState.FAILED
     assert failed.error
     assert failed.error.reason == reason
+
+
+async def test_answers_are_compared_with_their_targets_in_both_orders() -> None:
+    harness = SchedulerHarness()
+    judged = await judged_run(harness)
+    order = judging(judged, prompt="preference", against_target=True, limit=3)
+    run, samples = await planned(harness, order)
+    assert run.order.judge
+    assert (run.order.judge.against_target, run.order.judge.scale) == (True, "first-second-tie")
+    assert run.dataset_name.startswith("preference of openai/fake against targets")
+    shown = [json.loads(sample.doc_json) for sample in samples]
+    assert [(each["first"], each["second"]) for each in shown[:4]] == [
+        ("a0", "t0"),
+        ("t0", "a0"),
+        ("a1", "t1"),
+        ("t1", "a1"),
+    ]
+    assert [sample.row_id for sample in samples] == [
+        f"{at}.0.{place}" for at in range(3) for place in ("first", "second")
+    ]
+    # The judge is not told which of the two is the target.
+    assert "target" not in samples[0].prompt.messages[0].content
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "said"),
+    [
+        ({"against_target": True, "prompt": "correctness"}, "prompt", "compares no two"),
+        ({"against_target": True, "against_run_id": "RUN"}, "against_target", "name one"),
+        ({}, "against_run_id", "compares two answers"),
+    ],
+)
+async def test_a_comparison_that_names_no_other_answer_or_two_is_refused(
+    changes: dict[str, object], field: str, said: str
+) -> None:
+    harness = SchedulerHarness()
+    judged, other = [await judged_run(harness) for _ in range(2)]
+    if "against_run_id" in changes:
+        changes = changes | {"against_run_id": other}
+    with pytest.raises(InvalidParameter, match=said) as refused:
+        await harness.submit(judging(judged, **{"prompt": "preference", **changes}))
+    assert refused.value.facts["field"] == f"order.judge.{field}"
+
+
+async def test_an_answer_without_a_target_is_not_compared_with_it() -> None:
+    harness = SchedulerHarness()
+    judged = await judged_run(harness)
+    harness.answers.by_run[judged] = [JudgedAnswer(0, 0, 0, "q", "", "a")]
+    run, driver = await harness.start(judging(judged, prompt="preference", against_target=True))
+    failed = await harness.finish(run.run_id, driver)
+    assert failed.error
+    assert failed.error.reason == "NO_TARGETS"
 
 
 async def test_a_run_that_goes_on_is_not_judged_yet() -> None:
