@@ -155,7 +155,7 @@ def suite_rows() -> Rows:
     in_words = {" ": "one space", "\n\n": "an empty line"}
     return {
         **dict.fromkeys(needed, "needed"),
-        **dict.fromkeys(("groups", "include", "doc_to_choice", "doc_to_answers"), "none"),
+        **dict.fromkeys(("groups", "judges", "include", "doc_to_choice", "doc_to_answers"), "none"),
         **dict.fromkeys(("doc_to_wrong_target", "doc_to_cluster", "gen_prefix", "filter_list"), "none"),
         **dict.fromkeys(("description", "metadata"), "empty"),
         "aggregate_metric_list": "every metric, by size",

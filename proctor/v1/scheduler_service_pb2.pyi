@@ -899,6 +899,7 @@ class SuiteInfo(_message.Message):
     DIGEST_FIELD_NUMBER: _builtins.int
     USER_FIELD_NUMBER: _builtins.int
     PROJECT_ID_FIELD_NUMBER: _builtins.int
+    JUDGES_FIELD_NUMBER: _builtins.int
     suite: _builtins.str
     """Name of the suite, without version."""
     description: _builtins.str
@@ -917,6 +918,10 @@ class SuiteInfo(_message.Message):
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskInfo]:
         """Tasks in order."""
 
+    @_builtins.property
+    def judges(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.NamedJudge]:
+        """Judges of the answers of runs whose orders name none."""
+
     def __init__(
         self,
         *,
@@ -928,10 +933,11 @@ class SuiteInfo(_message.Message):
         digest: _builtins.str = ...,
         user: _builtins.str = ...,
         project_id: _builtins.int = ...,
+        judges: _abc.Iterable[_run_pb2.NamedJudge] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "digest", b"digest", "problem", b"problem", "project_id", b"project_id", "suite", b"suite", "tasks", b"tasks", "user", b"user", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "digest", b"digest", "judges", b"judges", "problem", b"problem", "project_id", b"project_id", "suite", b"suite", "tasks", b"tasks", "user", b"user", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

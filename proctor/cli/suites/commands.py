@@ -113,8 +113,10 @@ def suites_table(console: Console, found: Sequence[scheduler_pb2.SuiteInfo]) -> 
 def _cells(suite: scheduler_pb2.SuiteInfo) -> tuple[str | Text, ...]:
     name = f"{suite.suite} (version {suite.version})" if suite.version else suite.suite
     about = Text(f"cannot be run: {suite.problem}", "red") if suite.problem else suite.description
-    has_code = any(task.has_code for task in suite.tasks)
-    return name, ", ".join(task.task for task in suite.tasks), f"{about} (Python code)" if has_code else about
+    notes = ["Python code"] if any(task.has_code for task in suite.tasks) else []
+    notes += [f"judged by {', '.join(judge.model for judge in suite.judges)}"] if suite.judges else []
+    tasks = ", ".join(task.task for task in suite.tasks)
+    return name, tasks, f"{about} ({'; '.join(notes)})" if notes else about
 
 
 def _suite_of(task: str, found: Sequence[scheduler_pb2.SuiteInfo]) -> str:

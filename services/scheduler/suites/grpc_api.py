@@ -39,7 +39,7 @@ BROKEN_SUITE = Codec(
     BrokenSuite,
     scheduler_pb2.SuiteInfo,
     names={"name": "suite"},
-    unpaired={"description", "tasks"},
+    unpaired={"description", "tasks", "judges"},
 )
 SERVICE_NAME = suite_pb2.DESCRIPTOR.services_by_name["SuiteService"].full_name
 

@@ -133,10 +133,20 @@ class TaskDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgeOfSuite:
+    """A model that judges the answers of a run: by an installed `prompt`, or by a `document`."""
+
+    model: str
+    prompt: str = ""
+    scale: str = ""
+    document: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SuiteDefinition:
     """`version` of a user's suite counts from 1, 0 is an installed one; `user` added this version.
 
-    The last group is the whole suite.
+    The last group is the whole suite. `judges` are those of orders that name none.
     """
 
     name: str
@@ -147,6 +157,7 @@ class SuiteDefinition:
     digest: str = ""
     user: str = ""
     project_id: int = 0
+    judges: tuple[JudgeOfSuite, ...] = ()
 
     def task(self, name: str) -> TaskDefinition:
         for task in self.tasks:
@@ -188,12 +199,19 @@ class SuiteListing:
     digest: str = ""
     user: str = ""
     project_id: int = 0
+    judges: tuple[JudgeOfSuite, ...] = ()
 
 
 def summary_of(suite: SuiteDefinition) -> SuiteListing:
-    tasks = tuple(_task(task) for task in suite.tasks)
     return SuiteListing(
-        suite.name, suite.description, tasks, suite.version, suite.digest, suite.user, suite.project_id
+        suite.name,
+        suite.description,
+        tuple(_task(task) for task in suite.tasks),
+        suite.version,
+        suite.digest,
+        suite.user,
+        suite.project_id,
+        suite.judges,
     )
 
 

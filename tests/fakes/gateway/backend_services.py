@@ -281,6 +281,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
             task="sentiment", version="1", metrics=["acc"], row_source="own rows", repeats=4
         )
         sound = scheduler_pb2.SuiteInfo(suite="starter", description="Rows of our own", tasks=[task])
+        sound.judges.add(model="openai/judge", prompt="style")
         problem = "mine/task.yaml: doc_to_text is missing"
         broken = scheduler_pb2.SuiteInfo(suite="mine", problem=problem, version=2, user="alice")
         return scheduler_pb2.ListSuitesResponse(suites=[broken, sound])

@@ -9,6 +9,7 @@ from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference, SourceRow
 from services.scheduler.suites.suite import (
     Generation,
+    JudgeOfSuite,
     SuiteDefinition,
     SuiteListing,
     TaskDefinition,
@@ -26,6 +27,7 @@ class ToyCatalogue:
     """`broken` maps a suite to what is wrong with it."""
 
     broken: dict[str, InvalidSuiteFile] = field(default_factory=dict)
+    judges: tuple[JudgeOfSuite, ...] = ()
 
     async def suite(self, name: str) -> SuiteDefinition:
         if name in self.broken:
@@ -35,7 +37,8 @@ class ToyCatalogue:
         return self._toys()
 
     def _toys(self) -> SuiteDefinition:
-        return SuiteDefinition(SUITE, "Two small tasks.", (_choice_task(), _generation_task()))
+        tasks = (_choice_task(), _generation_task())
+        return SuiteDefinition(SUITE, "Two small tasks.", tasks, judges=self.judges)
 
     async def suites(self) -> Sequence[SuiteListing | BrokenSuite]:
         return [

@@ -136,6 +136,13 @@ class TaskListed(BaseModel):
     repeats: int = Field(description="Answers to each row in a run that orders no other number")
 
 
+class JudgeOfSuite(BaseModel):
+    model: str = Field(serialization_alias="model_id")
+    prompt: str = Field(description="An installed judge prompt; correctness if it has no document either")
+    document: str = Field(description="A judge prompt as YAML instead")
+    scale: str = Field(description="That of the prompt if empty")
+
+
 class SuiteListed(BaseModel):
     suite: str
     description: str
@@ -145,6 +152,7 @@ class SuiteListed(BaseModel):
     problem: str | None = Field(description="The problem with its files; null when it is valid")
     project_id: int = Field(description="0: none")
     project_name: ProjectName
+    judges: list[JudgeOfSuite] = Field(description="Of jobs whose orders name none")
     tasks: list[TaskListed]
 
 

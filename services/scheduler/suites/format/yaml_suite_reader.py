@@ -1,7 +1,7 @@
 """Reads a suite from YAML: one of ours, a single task, or a task or group of lm-evaluation-harness."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -20,7 +20,7 @@ from services.scheduler.suites.format.yaml_files import Declaration, Layer, Loca
 from services.scheduler.suites.format.yaml_groups import GroupReader
 from services.scheduler.suites.format.yaml_suite_draft import DeclaredGroup, SuiteDraft, group_metrics
 from services.scheduler.suites.format.yaml_tasks import SuiteLocation
-from services.scheduler.suites.suite import SuiteDefinition
+from services.scheduler.suites.suite import JudgeOfSuite, SuiteDefinition
 
 # An author mends them file by file; the answer must stay within a message.
 MAX_FAULTS = 200
@@ -100,7 +100,11 @@ def _own_suite(draft: SuiteDraft, declaration: Declaration) -> SuiteDefinition:
         _add_groups(draft, declaration, cast("Sequence[Mapping[str, object]]", fields.get("groups", ())))
     metrics = group_metrics(fields.get("aggregate_metric_list")) if is_grouped else ()
     whole = TaskGroup(draft.location.suite, tuple(draft.declared), metrics)
-    return draft.suite(str(fields.get("description", "")), DeclaredGroup(whole, declaration))
+    suite = draft.suite(str(fields.get("description", "")), DeclaredGroup(whole, declaration))
+    if any(found.path[:1] == ("judges",) for found in faults):
+        return suite
+    judges = cast("Sequence[Mapping[str, str]]", fields.get("judges", ()))
+    return replace(suite, judges=tuple(JudgeOfSuite(**judge) for judge in judges))
 
 
 def _add_tasks(draft: SuiteDraft, root: Layer) -> None:

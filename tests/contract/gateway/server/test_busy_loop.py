@@ -19,8 +19,8 @@ from tests.bench.gateway.many_parts import ITEMS, JSON, many_parts
 from tests.contract.gateway.server.test_part_bounds import filled, lists_in, public_methods, refusal
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 
-# 0.5 s are meant on a quiet core, which a busy machine makes three times as slow. A request that is not refused
-# at the door takes over 20 s.
+# 0.5 s are meant on a quiet core, which a busy machine makes three times as slow. A request that is not
+# refused at the door takes over 20 s.
 MAX_SECONDS = 2.0
 DEPTH = 19_000
 

@@ -15,6 +15,7 @@ from services.scheduler.projects.errors import ProjectBudgetUsed
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_judges import SubmitJudges
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
+from services.scheduler.suites.suite import JudgeOfSuite
 from services.scheduler.workers.model_names import UnknownModel
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler_rules import queue_limits
@@ -84,6 +85,23 @@ async def test_each_judge_of_a_completed_run_is_ordered_once_over_kills() -> Non
     await judges.submit_all(harness.runs.begin_term())
     assert judging_runs(harness, run) == [first, second]
     assert await judges.runs.to_judge() == []
+
+
+async def test_judges_of_a_suite_judge_runs_that_name_none() -> None:
+    harness = SchedulerHarness()
+    harness.suites.judges = (JudgeOfSuite("openai/judge", "style"),)
+    by_suite, by_order = await completed(harness), await completed(harness, OTHER)
+    assert by_suite.order.judges == (NamedJudge("openai/judge", "style"),)
+    await judges_of(harness).submit_all(harness.runs.begin_term())
+    prompts = [judge_of(one).prompt for run in (by_suite, by_order) for one in judging_runs(harness, run)]
+    assert prompts == ["style", "helpfulness"]
+
+
+async def test_a_suite_whose_judge_cannot_be_asked_refuses_the_order() -> None:
+    harness = SchedulerHarness()
+    harness.suites.judges = (JudgeOfSuite("openai/judge", "none"),)
+    with pytest.raises(InvalidParameter, match="no judge prompt 'none'"):
+        await harness.submit(toy_order())
 
 
 @pytest.mark.parametrize("state", [RunState.RUNNING, RunState.FAILED, RunState.CANCELLED])
@@ -178,7 +196,7 @@ async def test_an_unexpected_error_of_one_run_holds_up_no_other() -> None:
         (NamedJudge("vllm/nothing"), UnknownModel, "No pool serves the model"),
         (NamedJudge("openai/judge", "none"), InvalidParameter, "There is no judge prompt 'none'."),
         (NamedJudge("openai/judge", scale="1-99"), InvalidParameter, "The judge cannot be asked so"),
-        (NamedJudge("openai/judge", "preference"), InvalidParameter, "compares two runs"),
+        (NamedJudge("openai/judge", "preference"), InvalidParameter, "compares two answers"),
         (NamedJudge("openai/a\0b"), InvalidParameter, "holds a NUL character"),
     ],
 )

@@ -10,6 +10,7 @@ from proctor.values.sample import MAX_SUITE_BYTES
 from proctor.values.scoring import GroupMetric, TaskGroup
 from services.scheduler.suites.format.suite_document import SuiteDocument, path_problem
 from services.scheduler.suites.format.yaml_suite_reader import read_document
+from services.scheduler.suites.suite import JudgeOfSuite
 from tests.fakes.suites.suite_documents import TASK, faults_of, suite_of
 
 BASE = TASK.replace("task: colours\n", "")
@@ -40,6 +41,21 @@ def test_tasks_may_be_written_in_the_suite() -> None:
         ("shapes", ("round", "square")),
     ]
     assert suite.groups == (TaskGroup("mine", ("colours", "shapes")),)
+
+
+def test_a_suite_names_the_judges_of_its_runs() -> None:
+    judges = "judges:\n  - {model: openai/judge}\n  - {model: vllm/other, prompt: helpfulness, scale: 1-3}\n"
+    assert suite_of(in_suite(rest=judges)).judges == (
+        JudgeOfSuite("openai/judge"),
+        JudgeOfSuite("vllm/other", "helpfulness", "1-3"),
+    )
+    assert suite_of(in_suite()).judges == ()
+
+
+@pytest.mark.parametrize("judge", ["{prompt: style}", "{model: 3}", "{model: a/b, temperature: 0}", "a/b"])
+def test_a_judge_in_another_form_is_a_fault(judge: str) -> None:
+    [fault] = faults_of(in_suite(rest=f"judges: [{judge}]\n"))
+    assert fault[2].startswith("judges.0"), fault
 
 
 def test_a_single_task_is_a_suite_of_its_name() -> None:
