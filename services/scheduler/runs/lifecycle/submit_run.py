@@ -138,7 +138,7 @@ class SubmitRun:
             order = order if wanted.is_base else accepted(order, wanted, submission.run_id)
         _check_form(order, pool, asked_form=submission.order.prompt_form)
         refuse_unfit(order, resolved.tasks, pool, self.allowed_base_urls)
-        self._check_judges(submission.run_id, order)
+        self._check_judges(submission, order)
         now = self.clock.now()
         window = order.completion_window_seconds
         return Run(
@@ -170,19 +170,37 @@ class SubmitRun:
             over = f"{base.order.benchmark}, not over {run.order.benchmark}"
             raise invalid_field("gate.base_run_id", f"is a run over {over}")
 
-    def _check_judges(self, run_id: RunId, order: RunOrder) -> None:
+    def _check_judges(self, submission: Submission, order: RunOrder) -> None:
         """Before anything is paid for: raises what the orders of the judges that are named would raise."""
+        if order.judges and not submission.order.judges:
+            self._check_judges_of_suite(submission.run_id, order)
+            return
         for number, named in enumerate(order.judges):
             try:
-                judging = self._named_in_full(judging_order(run_id, order, named))
-                refuse(first_problem(judging), of="order")
-                pool = self._pool(judging)
-                assert judging.judge
-                resolve_judge(judging.judge, self.judge_prompts, pool)
-                refuse_unfit(judging, (), pool)
+                self._check_judge(submission.run_id, order, named)
             except InvalidParameter as error:
                 field = f"order.judges[{number}]"
                 raise InvalidParameter(field=field, sentence=error.message) from error
+
+    def _check_judges_of_suite(self, run_id: RunId, order: RunOrder) -> None:
+        """Whoever orders has named none of them, so the sentence says whose they are."""
+        try:
+            # They were no part of what was sent, whose size is checked.
+            refuse(first_problem(order), of="order")
+            for named in order.judges:
+                self._check_judge(run_id, order, named)
+        except (InvalidParameter, UnknownModel, UnknownProvider) as error:
+            advice = "Name judges in the order, or mend the suite."
+            sentence = f"A judge of the suite {order.suite} cannot be asked: {error.message} {advice}"
+            raise InvalidParameter(field="order.judges", sentence=sentence) from error
+
+    def _check_judge(self, run_id: RunId, order: RunOrder, named: NamedJudge) -> None:
+        judging = self._named_in_full(judging_order(run_id, order, named))
+        refuse(first_problem(judging), of="order")
+        pool = self._pool(judging)
+        assert judging.judge
+        resolve_judge(judging.judge, self.judge_prompts, pool)
+        refuse_unfit(judging, (), pool)
 
     async def _base(self, submission: Submission, run: Run) -> Run:
         """The second run of an order until decided."""

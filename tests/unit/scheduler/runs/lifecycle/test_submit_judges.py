@@ -97,11 +97,24 @@ async def test_judges_of_a_suite_judge_runs_that_name_none() -> None:
     assert prompts == ["style", "helpfulness"]
 
 
-async def test_a_suite_whose_judge_cannot_be_asked_refuses_the_order() -> None:
+@pytest.mark.parametrize(
+    ("judges", "problem"),
+    [
+        ((JudgeOfSuite("openai/judge", "none"),), "There is no judge prompt 'none'"),
+        ((JudgeOfSuite("openai/judge"), JudgeOfSuite("nowhere/judge")), "nowhere"),
+        ((JudgeOfSuite("vllm/nothing"),), "No pool serves the model"),
+        ((JudgeOfSuite("openai/judge", document="é" * 32_000),) * 2, "may take at most 65536"),
+    ],
+)
+async def test_a_suite_whose_judge_cannot_be_asked_refuses_the_order(
+    judges: tuple[JudgeOfSuite, ...], problem: str
+) -> None:
     harness = SchedulerHarness()
-    harness.suites.judges = (JudgeOfSuite("openai/judge", "none"),)
-    with pytest.raises(InvalidParameter, match="no judge prompt 'none'"):
+    harness.suites.judges = judges
+    with pytest.raises(InvalidParameter, match="A judge of the suite toy cannot be asked: ") as refused:
         await harness.submit(toy_order())
+    assert problem in refused.value.message
+    assert not harness.runs.runs
 
 
 @pytest.mark.parametrize("state", [RunState.RUNNING, RunState.FAILED, RunState.CANCELLED])
