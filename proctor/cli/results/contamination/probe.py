@@ -4,6 +4,7 @@ It is a suite of two choices, so that its figure is that of any run: with an int
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ import yaml
 
 from proctor.cli.results.contamination.rows import Row
 from proctor.client.errors import Refused
+from proctor.values.outcome import Answer
+from proctor.values.reasoning.answers import CUT, with_reasoning_apart
 
 # Words of a row: fewer leave nothing to go on from.
 MIN_WORDS = 12
@@ -55,6 +58,13 @@ def halved(rows: Sequence[Row]) -> Sequence[HalvedRow]:
     return found
 
 
+def paraphrase(text: str, finish_reason: str) -> str:
+    """What an answer says behind its reasoning; "" of one that was cut off, which is no whole second half."""
+    if finish_reason == CUT:
+        return ""
+    return with_reasoning_apart(Answer(text, finish_reason=finish_reason)).text.strip()
+
+
 def probe_lines(rows: Sequence[HalvedRow], paraphrases: Mapping[str, str]) -> Iterator[Mapping[str, object]]:
     """The rows of the suite. Left out are rows without a paraphrase, and with one of the same words."""
     place = 0
@@ -67,9 +77,24 @@ def probe_lines(rows: Sequence[HalvedRow], paraphrases: Mapping[str, str]) -> It
         place = 1 - place
 
 
+def prepare_folder(folder: Path, name: str) -> None:
+    """Makes the folder. Raises Refused if it cannot be written, or has the files of an earlier probe."""
+    suite, rows = _files_of(folder, name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        found = next((file for file in (suite, rows) if file.exists()), None)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    if found:
+        # People put paraphrases of their own into it.
+        raise Refused(f"{found} exists: give another --name or --output, or remove it.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise Refused(f"{folder} cannot be written: Permission denied.")
+
+
 def write_probe(folder: Path, name: str, lines: Sequence[Mapping[str, object]]) -> Path:
     """The file of the suite, with its rows beside it. Raises Refused."""
-    suite, rows = folder / f"{name}.yaml", folder / f"{name}.jsonl"
+    suite, rows = _files_of(folder, name)
     task = {
         "task": name,
         "version": "1",
@@ -88,5 +113,14 @@ def write_probe(folder: Path, name: str, lines: Sequence[Mapping[str, object]]) 
         rows.write_text(written, encoding="utf-8")
         suite.write_text(yaml.safe_dump(task, sort_keys=False), encoding="utf-8")
     except OSError as error:
-        raise Refused(f"{folder} cannot be written: {error.strerror or error}.") from error
+        raise _unwritable(folder, error) from error
     return suite
+
+
+def _files_of(folder: Path, name: str) -> tuple[Path, Path]:
+    """Of the suite, and of its rows."""
+    return folder / f"{name}.yaml", folder / f"{name}.jsonl"
+
+
+def _unwritable(folder: Path, error: OSError) -> Refused:
+    return Refused(f"{folder} cannot be written: {error.strerror or error}.")

@@ -15,7 +15,15 @@ from proctor.cli.options import PROJECT_METAVAR, PROJECT_VARIABLE, read_project
 from proctor.cli.program import program_name
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import counted, state_word
-from proctor.cli.results.contamination.probe import MIN_WORDS, HalvedRow, halved, probe_lines, write_probe
+from proctor.cli.results.contamination.probe import (
+    MIN_WORDS,
+    HalvedRow,
+    halved,
+    paraphrase,
+    prepare_folder,
+    probe_lines,
+    write_probe,
+)
 from proctor.cli.results.contamination.rows import read_rows
 from proctor.client.datasets import Upload
 from proctor.client.errors import Refused
@@ -62,6 +70,8 @@ async def probe(session: Session, options: ProbeOptions) -> ExitCode:
     """Write a suite that asks models which words follow: a row's own ones, or those of a paraphrase."""
     if not _NAME.fullmatch(options.name):
         raise Refused(f"{options.name} names no suite and no file: take letters, digits, _ and -.")
+    # Before the paraphraser is paid for.
+    prepare_folder(options.folder, options.name)
     rows = halved(read_rows(options.rows, options.field or ())[: options.limit])
     if not rows:
         raise Refused(f"{options.rows} has no row of {MIN_WORDS} words or more.")
@@ -105,7 +115,8 @@ async def _paraphrased(session: Session, rows: Sequence[HalvedRow], options: Pro
 
 
 async def _answers(session: Session, run_id: str) -> Mapping[str, str]:
-    """By the names of rows; failures have none."""
+    """By the names of rows, without reasoning; failures and answers that were cut off have none."""
     request = results_pb2.ListOutcomesRequest(run_id=run_id)
     pages = all_pages(session.client.outcomes.ListOutcomes, request)
-    return {each.row_id: each.outcome.answer.text async for page in pages for each in page.outcomes}
+    answers = [(each.row_id, each.outcome.answer) async for page in pages for each in page.outcomes]
+    return {name: paraphrase(answer.text, answer.finish_reason) for name, answer in answers}

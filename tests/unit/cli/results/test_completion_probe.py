@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cli.results.contamination.probe import MIN_WORDS, HalvedRow, halved, probe_lines, write_probe
+from proctor.cli.results.contamination.probe import (
+    MIN_WORDS,
+    HalvedRow,
+    halved,
+    paraphrase,
+    prepare_folder,
+    probe_lines,
+    write_probe,
+)
 from proctor.cli.results.contamination.rows import Row
 from proctor.cli.suites.files import suite_document
 from proctor.client.errors import Refused
@@ -47,3 +55,29 @@ def test_probe_is_a_suite_with_its_rows(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Refused, match="cannot be written"):
         write_probe(tmp_path / "file", "probe", lines)
+
+
+def test_files_of_an_earlier_probe_are_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    prepare_folder(folder, "probe")
+    suite = write_probe(folder, "probe", [*probe_lines([HalvedRow("a", "begin", "own")], {"a": "other"})])
+    for file in (suite, folder / "probe.jsonl"):
+        with pytest.raises(Refused, match=f"{file.name} exists"):
+            prepare_folder(folder, "probe")
+        file.unlink()
+    prepare_folder(folder, "probe")
+    with pytest.raises(Refused, match="cannot be written"):
+        prepare_folder(Path("/dev/null"), "probe")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "said"),
+    [
+        (" other words\n", "stop", "other words"),
+        ("<think>The second part is about cats.</think>\n\nother words", "stop", "other words"),
+        ("other wo", "length", ""),
+        ("<think>The second part", "length", ""),
+    ],
+)
+def test_a_paraphrase_is_a_whole_answer_without_reasoning(text: str, reason: str, said: str) -> None:
+    assert paraphrase(text, reason) == said
