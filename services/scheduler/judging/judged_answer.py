@@ -54,7 +54,7 @@ class AskVerdict:
         covers these netstrings: the format's name, the prompt's name and version, the text that is asked, the
         parameters, and of a pair the place of the judged answer.
         """
-        if self.prompt.needs_target and not judged.target:
+        if self.prompt.needs_target and not judged.target.strip():
             raise NoTarget(sample=judged.sample, prompt=self.prompt.name)
         asked = {"question": judged.question, "target": judged.target}
         if judged.other is None:

@@ -45,7 +45,7 @@ class AnswersBesideTargets:
         """Raises `NoTarget` for a sample without one."""
         async for page in self.answers.pages(run_id):
             for judged in page:
-                if not judged.target:
+                if not judged.target.strip():
                     raise NoTarget(sample=judged.sample, prompt=self.prompt)
             yield [replace(judged, other=judged.target) for judged in page]
 

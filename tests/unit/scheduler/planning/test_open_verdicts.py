@@ -183,10 +183,11 @@ async def test_a_comparison_that_names_no_other_answer_or_two_is_refused(
     assert refused.value.facts["field"] == f"order.judge.{field}"
 
 
-async def test_an_answer_without_a_target_is_not_compared_with_it() -> None:
+@pytest.mark.parametrize("target", ["", " \n"])
+async def test_an_answer_without_a_target_is_not_compared_with_it(target: str) -> None:
     harness = SchedulerHarness()
     judged = await judged_run(harness)
-    harness.answers.by_run[judged] = [JudgedAnswer(0, 0, 0, "q", "", "a")]
+    harness.answers.by_run[judged] = [JudgedAnswer(0, 0, 0, "q", target, "a")]
     run, driver = await harness.start(judging(judged, prompt="preference", against_target=True))
     failed = await harness.finish(run.run_id, driver)
     assert failed.error
