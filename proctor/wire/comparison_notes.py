@@ -14,6 +14,14 @@ def main_metric(comparison: comparison_pb2.Comparison) -> str:
     return next((each.metric for each in comparison.differences if not each.task), "")
 
 
+def names_of_runs(runs: Sequence[comparison_pb2.ComparedRun]) -> Sequence[str]:
+    """Their models; where two are of one model, with the first digits of their ids."""
+    models = [run.model for run in runs]
+    if len({*models}) == len(models):
+        return models
+    return [f"{run.model} (run {run.run_id[:8]})" for run in runs]
+
+
 def noise_sentence(model: str, noise: leaderboard_service_pb2.GetNoiseResponse, floor: str) -> str:
     """`floor` is that of the noise, as figures are written where it is shown."""
     count, rollouts = len(noise.run_ids), noise.rollouts

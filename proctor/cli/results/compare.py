@@ -33,6 +33,7 @@ from proctor.wire.comparison_notes import (
     judged_sentence,
     judges_of_both,
     main_metric,
+    names_of_runs,
     noise_sentence,
 )
 
@@ -137,7 +138,7 @@ async def _notes_beside(client: ProctorClient, comparison: comparison_pb2.Compar
         if noise.HasField("split"):
             notes.append(noise_sentence(run.model, noise, f"{noise.split.noise_floor:.4f}"))
     judging = [await _judging_runs(client, run.run_id) for run in comparison.runs]
-    names = [run.model for run in comparison.runs]
+    names = names_of_runs(comparison.runs)
     notes += await _judged_differences(client, names, judging)
     return [*notes, *judge_warnings(names, judging)]
 

@@ -5,8 +5,14 @@ from typing import Any
 import pytest
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
-from proctor.v1 import leaderboard_service_pb2, run_pb2
-from proctor.wire.comparison_notes import judge_warnings, judged_sentence, judges_of_both, noise_sentence
+from proctor.v1 import comparison_pb2, leaderboard_service_pb2, run_pb2
+from proctor.wire.comparison_notes import (
+    judge_warnings,
+    judged_sentence,
+    judges_of_both,
+    names_of_runs,
+    noise_sentence,
+)
 
 
 def judged(model: str = "openai/judge", **judge: Any) -> run_pb2.Run:
@@ -71,3 +77,10 @@ def test_difference_by_a_judge_is_said_once_it_is_calibrated() -> None:
     sentence = judged_sentence(["a", "b"], judged(), found)
     assert "openai/judge (correctness, yes-no)" in sentence
     assert "a minus b is -0.0300 (95 % from -0.0500 to -0.0100, p = 0.0021, 1,200 samples)." in sentence
+
+
+def test_two_runs_of_one_model_are_told_apart() -> None:
+    runs = [comparison_pb2.ComparedRun(run_id=f"{number}" * 36, model="openai/a") for number in (1, 2)]
+    assert names_of_runs(runs) == ["openai/a (run 11111111)", "openai/a (run 22222222)"]
+    runs[1].model = "openai/b"
+    assert names_of_runs(runs) == ["openai/a", "openai/b"]
