@@ -23,8 +23,10 @@ from services.gateway.server.http_server import HttpServer
 from services.gateway.settings import GatewaySettings
 from services.gateway.topics import Connections, Topics, make_topics
 
-# How late the gateway's own health follows that of a backend; a check is two small calls.
-_HEALTH_SECONDS = 0.5
+# How late the gateway's own health follows that of a backend that goes away, and of one that comes back. A
+# check is two small calls.
+_HEALTH_SECONDS = 2.0
+_AWAY_SECONDS = 0.25
 # Connections are few, and no key is needed to open one; a client connects again with its next call.
 _GRPC_IDLE_SECONDS = 30.0
 
@@ -48,12 +50,13 @@ class RunningGateway:
         self._trail = trail
         self._drain_seconds = drain_seconds
         self._is_ready = False
+        self._is_serving = False
         self._loops = BackgroundLoops(
             loops={
                 "http server": http.wait_failed(),
                 "follow keys": keys.run(),
                 "send audit records": trail.run(),
-                "backend health": every(_HEALTH_SECONDS, self.check_backends, name="backend health"),
+                "backend health": every(self._health_pause, self.check_backends, name="backend health"),
             }
         )
 
@@ -64,7 +67,11 @@ class RunningGateway:
     async def check_backends(self) -> None:
         ready = self._is_ready and is_ready(await self._health.check())
         # Read again: the gateway may have begun to stop during the check.
-        await self.grpc.set_serving(ready and self._is_ready)
+        self._is_serving = ready and self._is_ready
+        await self.grpc.set_serving(self._is_serving)
+
+    def _health_pause(self) -> float:
+        return _HEALTH_SECONDS if self._is_serving else _AWAY_SECONDS
 
     async def wait_failed(self) -> None:
         await self._loops.wait_failed()
