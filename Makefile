@@ -16,7 +16,7 @@ IMAGE_TAG ?= $(VERSION)
 IMAGES ?= gateway scheduler results worker worker-vllm worker-vllm-cpu
 # A folder for JUnit files, one of each of the two runs of `make test`.
 REPORTS ?=
-# The budget of `make test-api`: some 50,000 cases; `make test` tries some for 30 seconds.
+# The budget of `make test-api`: some 50,000 cases; `make test` tries some for a minute.
 EXAMPLES ?= 100
 LIMIT_SECONDS ?= 1800
 

@@ -27,7 +27,7 @@ from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.stack_harness import SHORT_TIMEOUTS, StackHarness, StackOrder, stack_harness
 
 EXAMPLES = os.environ.get("PROCTOR_TEST_API_EXAMPLES", "1")
-SECONDS = os.environ.get("PROCTOR_TEST_API_SECONDS", "30")
+SECONDS = os.environ.get("PROCTOR_TEST_API_SECONDS", "60")
 SEED = os.environ.get("PROCTOR_TEST_API_SEED", "20261122")
 # Schemathesis ends the case that it is at, and the shrinking of one that failed.
 WALK_LIMIT_SECONDS = float(SECONDS) + 240.0
