@@ -919,7 +919,7 @@ class SuiteInfo(_message.Message):
         """Tasks in order."""
 
     @_builtins.property
-    def judges(self) -> _containers.RepeatedCompositeFieldContainer[_run_pb2.NamedJudge]:
+    def judges(self) -> _containers.RepeatedCompositeFieldContainer[Global___SuiteJudge]:
         """Judges of the answers of runs whose orders name none."""
 
     def __init__(
@@ -933,7 +933,7 @@ class SuiteInfo(_message.Message):
         digest: _builtins.str = ...,
         user: _builtins.str = ...,
         project_id: _builtins.int = ...,
-        judges: _abc.Iterable[_run_pb2.NamedJudge] | None = ...,
+        judges: _abc.Iterable[Global___SuiteJudge] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -942,6 +942,40 @@ class SuiteInfo(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SuiteInfo: _TypeAlias = SuiteInfo  # noqa: Y015
+
+@_typing.final
+class SuiteJudge(_message.Message):
+    """A judge that a suite names, without the text of its prompt."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    SCALE_FIELD_NUMBER: _builtins.int
+    HAS_DOCUMENT_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """The judge, "provider/name" or an alias."""
+    prompt: _builtins.str
+    """An installed judge prompt; empty means "correctness", or the suite's own document."""
+    scale: _builtins.str
+    """As in Judge."""
+    has_document: _builtins.bool
+    """Whether the suite has a judge prompt of its own for it."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        prompt: _builtins.str = ...,
+        scale: _builtins.str = ...,
+        has_document: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_document", b"has_document", "model", b"model", "prompt", b"prompt", "scale", b"scale"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SuiteJudge: _TypeAlias = SuiteJudge  # noqa: Y015
 
 @_typing.final
 class ListSuitesResponse(_message.Message):

@@ -189,8 +189,16 @@ class TaskListing:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgeListing:
+    model: str
+    prompt: str
+    scale: str
+    has_document: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SuiteListing:
-    """A suite in lists: all but `tasks` as in `SuiteDefinition`."""
+    """A suite in lists: all but `tasks` and `judges` as in `SuiteDefinition`."""
 
     name: str
     description: str
@@ -199,7 +207,7 @@ class SuiteListing:
     digest: str = ""
     user: str = ""
     project_id: int = 0
-    judges: tuple[JudgeOfSuite, ...] = ()
+    judges: tuple[JudgeListing, ...] = ()
 
 
 def summary_of(suite: SuiteDefinition) -> SuiteListing:
@@ -211,8 +219,13 @@ def summary_of(suite: SuiteDefinition) -> SuiteListing:
         suite.digest,
         suite.user,
         suite.project_id,
-        suite.judges,
+        tuple(_judge(judge) for judge in suite.judges),
     )
+
+
+def _judge(judge: JudgeOfSuite) -> JudgeListing:
+    """Without its document: lists hold many suites."""
+    return JudgeListing(judge.model, judge.prompt, judge.scale, bool(judge.document))
 
 
 def _task(task: TaskDefinition) -> TaskListing:

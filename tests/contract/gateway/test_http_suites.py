@@ -21,7 +21,7 @@ async def test_suites_are_listed_with_versions_and_problems(harness: GatewayHarn
     assert broken["problem"] == "mine/task.yaml: doc_to_text is missing"
     assert (sound["suite"], sound["version"], sound["problem"]) == ("starter", None, None)
     assert sound["tasks"][0]["metrics"] == ["acc"]
-    judge = {"model_id": "openai/judge", "prompt": "style", "document": "", "scale": ""}
+    judge = {"model_id": "openai/judge", "prompt": "style", "has_document": False, "scale": ""}
     assert (sound["judges"], broken["judges"]) == ([judge], [])
 
 

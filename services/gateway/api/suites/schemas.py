@@ -139,7 +139,7 @@ class TaskListed(BaseModel):
 class JudgeOfSuite(BaseModel):
     model: str = Field(serialization_alias="model_id")
     prompt: str = Field(description="An installed judge prompt; correctness if it has no document either")
-    document: str = Field(description="A judge prompt as YAML instead")
+    has_document: bool = Field(description="The suite has a judge prompt of its own for it")
     scale: str = Field(description="That of the prompt if empty")
 
 
