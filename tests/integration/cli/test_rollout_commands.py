@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.fakes.stack.command_line import CommandLine
 from tests.harness.rollout_tasks import committed, git, harbor_folder, terminal_bench_folder, write
 
@@ -20,6 +22,7 @@ async def test_sound_tasks_are_proved(tmp_path: Path) -> None:
     assert "2 tasks: 2 sound, 0 not." in shown.out
 
 
+@pytest.mark.thorough
 async def test_a_task_without_a_solution_is_not_sound(tmp_path: Path) -> None:
     folder = harbor_folder(tmp_path / "a")
     (folder / "solution" / "solve.sh").unlink()
@@ -40,6 +43,7 @@ async def test_a_folder_that_is_no_task_is_refused_in_a_sentence(tmp_path: Path)
     assert (await run("rollouts", "check", str(tmp_path / "a"))).code == 2
 
 
+@pytest.mark.thorough
 async def test_tasks_of_a_data_set_are_proved(tmp_path: Path) -> None:
     tasks = []
     for folder in ("easy", "hard"):

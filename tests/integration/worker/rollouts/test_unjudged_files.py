@@ -13,7 +13,7 @@ from services.common.sandboxes.sandbox import Isolation, SandboxSpec
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.verification.verifier_result import VerifierResult
-from tests.fakes.thorough_cases import each_value_once, every_third
+from tests.fakes.thorough_cases import each_value_once, every_third, first_cases
 from tests.harness.rollout_tasks import (
     SOLVE,
     harbor_folder,
@@ -248,7 +248,7 @@ async def _blocked(*_: object, **__: object) -> None:
     raise SandboxBlocked(problem="its processes took more memory than it may have, and all were ended.")
 
 
-@pytest.mark.parametrize("form", FORMS)
+@first_cases(1, "form", FORMS)
 async def test_an_agent_that_blocks_its_sandbox_scores_0(
     rollouts: ExecuteRollout, tmp_path: Path, form: str
 ) -> None:

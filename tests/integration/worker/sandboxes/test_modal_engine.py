@@ -94,6 +94,7 @@ async def test_a_python_that_others_can_replace_is_refused(podman: Podman, cloud
     await wait_for_end(cloud.sandboxes[0])
 
 
+@pytest.mark.thorough
 async def test_a_sandbox_outlives_the_silence_while_its_worker_lives_and_ends_with_it(
     cloud: ModalCloud,
 ) -> None:
@@ -165,6 +166,7 @@ async def test_a_sandbox_that_modal_ended_is_lost(cloud: ModalCloud, hosted: Mod
     await sandbox.close()
 
 
+@pytest.mark.thorough
 async def test_output_that_comes_after_the_exit_code_is_not_lost(
     cloud: ModalCloud, hosted: ModalEngine
 ) -> None:
