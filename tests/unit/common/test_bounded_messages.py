@@ -2,6 +2,7 @@
 
 import gc
 import resource
+from typing import Any
 
 import pytest
 from google.protobuf import struct_pb2
@@ -72,10 +73,12 @@ def test_lists_in_lists_are_counted_alone_and_together() -> None:
 
 
 @pytest.mark.parametrize("beside", [100_000, MAX_BYTES_UNCOUNTED], ids=["uncounted", "counted"])
-def test_a_long_list_in_a_list_is_found_beside_long_texts(beside: int) -> None:
+@pytest.mark.parametrize(("name", "value"), [("texts", ""), ("right_choices", 1)])
+def test_a_long_list_in_a_list_is_found_beside_long_texts(beside: int, name: str, value: object) -> None:
     texts = [sample_pb2.Sample(prompt=sample_pb2.Prompt(text="x" * 1000))] * (beside // 1000)
     right = sample_pb2.Sample(target=sample_pb2.Target(texts=["yes"] * 10_000))
-    wrong = sample_pb2.Sample(target=sample_pb2.Target(texts=[""] * 10_001))
+    too_long: dict[str, Any] = {name: [value] * 10_001}
+    wrong = sample_pb2.Sample(target=sample_pb2.Target(**too_long))
 
     def sent(*last: sample_pb2.Sample) -> bytes:
         return run_record_pb2.PutSamplesRequest(samples=[*texts, *last]).SerializeToString()
@@ -83,7 +86,7 @@ def test_a_long_list_in_a_list_is_found_beside_long_texts(beside: int) -> None:
     assert len(read_message(run_record_pb2.PutSamplesRequest, sent(right)).samples) == len(texts) + 1
     with pytest.raises(TooManyItems) as refused:
         read_message(run_record_pb2.PutSamplesRequest, sent(right, wrong))
-    assert refused.value.field == "samples.target.texts"
+    assert refused.value.field == f"samples.target.{name}"
 
 
 def test_bytes_of_no_message_are_a_decode_error() -> None:
