@@ -27,13 +27,3 @@ class Judge:
     @property
     def is_of_pairs(self) -> bool:
         return bool(self.against_run_id) or self.against_target
-
-
-@dataclass(frozen=True, slots=True)
-class NamedJudge:
-    """A judge that an order names for the answers of its own run: an installed `prompt`, or a `document`."""
-
-    model: str
-    prompt: str = ""
-    scale: str = ""
-    document: str = ""

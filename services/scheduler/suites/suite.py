@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from proctor.values.code import DEFAULT_CODE_SECONDS, CodeAnswer
 from proctor.values.generation import DEFAULT_MAX_TOKENS
+from proctor.values.judging.named_judge import NamedJudge
 from proctor.values.names.suite_name import versioned_name
 from proctor.values.scoring import OutputType, TaskGroup, TaskScoring
 from services.scheduler.suites.errors import UnknownTask, listed
@@ -133,16 +134,6 @@ class TaskDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeOfSuite:
-    """A model that judges the answers of a run: by an installed `prompt`, or by a `document`."""
-
-    model: str
-    prompt: str = ""
-    scale: str = ""
-    document: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class SuiteDefinition:
     """`version` of a user's suite counts from 1, 0 is an installed one; `user` added this version.
 
@@ -157,7 +148,7 @@ class SuiteDefinition:
     digest: str = ""
     user: str = ""
     project_id: int = 0
-    judges: tuple[JudgeOfSuite, ...] = ()
+    judges: tuple[NamedJudge, ...] = ()
 
     def task(self, name: str) -> TaskDefinition:
         for task in self.tasks:
@@ -223,7 +214,7 @@ def summary_of(suite: SuiteDefinition) -> SuiteListing:
     )
 
 
-def _judge(judge: JudgeOfSuite) -> JudgeListing:
+def _judge(judge: NamedJudge) -> JudgeListing:
     """Without its document: lists hold many suites."""
     return JudgeListing(judge.model, judge.prompt, judge.scale, bool(judge.document))
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from proctor.values.judging.named_judge import NamedJudge
 from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.scheduler.suites.errors import InvalidSuiteFile, RowsUnavailable, UnknownSuite
 from services.scheduler.suites.ports import BrokenSuite
 from services.scheduler.suites.rows.row_source import Provenance, RowSet, RowsReference, SourceRow
 from services.scheduler.suites.suite import (
     Generation,
-    JudgeOfSuite,
     SuiteDefinition,
     SuiteListing,
     TaskDefinition,
@@ -27,7 +27,7 @@ class ToyCatalogue:
     """`broken` maps a suite to what is wrong with it."""
 
     broken: dict[str, InvalidSuiteFile] = field(default_factory=dict)
-    judges: tuple[JudgeOfSuite, ...] = ()
+    judges: tuple[NamedJudge, ...] = ()
 
     async def suite(self, name: str) -> SuiteDefinition:
         if name in self.broken:

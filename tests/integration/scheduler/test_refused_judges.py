@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
+from proctor.values.judging.named_judge import NamedJudge
 from proctor.values.run import RunCounts, RunState
 from proctor.values.usage import NO_TOKENS
 from services.common.postgres import PostgresSession
 from services.scheduler.audit.audit_record import Action, ObjectKind
 from services.scheduler.audit.postgres import PostgresAudit
-from services.scheduler.judging.judge import NamedJudge
 from services.scheduler.postgres import QUERIES
 from services.scheduler.runs.lifecycle.postgres_led import PostgresLedRuns
 from services.scheduler.runs.lifecycle.run import RunFinish

@@ -1,10 +1,11 @@
 """An order becomes a run: checked against suites or data sets, pools and limits, then stored as pending."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import UUID
 
+from proctor.values.judging.named_judge import NamedJudge
 from proctor.values.names.model_name import split_model
 from proctor.values.names.run_labels import RunLabels
 from proctor.values.names.suite_name import base_name
@@ -17,7 +18,7 @@ from services.common.clock import Clock
 from services.common.errors import InvalidParameter, RunNotFound
 from services.common.requests.request_fields import user_problem
 from services.scheduler.judging.errors import RunNotEnded
-from services.scheduler.judging.judge import Judge, NamedJudge
+from services.scheduler.judging.judge import Judge
 from services.scheduler.judging.ports import JudgePrompts
 from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.runs.lifecycle.ports import RunControls, RunStore
@@ -233,7 +234,7 @@ class SubmitRun:
         tasks = [suite.task(name) for name in order.tasks] or suite.tasks
         if not self.executes_code:
             _refuse_code(tasks)
-        judges = order.judges or tuple(NamedJudge(**asdict(judge)) for judge in suite.judges)
+        judges = order.judges or suite.judges
         return _Resolved(replace(order, suite=suite.name, judges=judges), tasks, suite.version)
 
     async def _judging(self, order: RunOrder, judge: Judge) -> _Resolved:

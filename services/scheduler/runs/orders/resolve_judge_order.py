@@ -3,11 +3,12 @@
 import hashlib
 from dataclasses import replace
 
+from proctor.values.judging.named_judge import NamedJudge
 from proctor.values.judging.scale import OF_PAIRS, PAIRS, Scale, read_scale
 from proctor.values.priority import default_priority
 from proctor.values.providers.pool import ConstrainedField, Pool
 from services.common.errors import InvalidParameter
-from services.scheduler.judging.judge import Judge, NamedJudge
+from services.scheduler.judging.judge import Judge
 from services.scheduler.judging.judge_prompt import JudgePrompt
 from services.scheduler.judging.ports import JudgePrompts
 from services.scheduler.runs.orders.run_order import RunOrder

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 
 from proctor.values.comparison import UntilDecided
 from proctor.values.generation import GenerationParams
+from proctor.values.judging.named_judge import NamedJudge
 from proctor.values.names.model_name import provider_of
 from proctor.values.priority import Priority, default_priority
 from proctor.values.scoring import MetricUse, PromptForm, Reasoning, ScoringMethod, Truncation
-from services.scheduler.judging.judge import Judge, NamedJudge
+from services.scheduler.judging.judge import Judge
 from services.scheduler.suites.suite import Generation
 
 # Judges that an order may name.

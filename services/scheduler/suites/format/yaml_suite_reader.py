@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
+from proctor.values.judging.named_judge import NamedJudge
 from proctor.values.sample import MAX_SUITE_BYTES
 from proctor.values.scoring import TaskGroup
 from services.scheduler.suites.format.lm_eval_task import is_lm_eval_task
@@ -20,7 +21,7 @@ from services.scheduler.suites.format.yaml_files import Declaration, Layer, Loca
 from services.scheduler.suites.format.yaml_groups import GroupReader
 from services.scheduler.suites.format.yaml_suite_draft import DeclaredGroup, SuiteDraft, group_metrics
 from services.scheduler.suites.format.yaml_tasks import SuiteLocation
-from services.scheduler.suites.suite import JudgeOfSuite, SuiteDefinition
+from services.scheduler.suites.suite import SuiteDefinition
 
 # An author mends them file by file; the answer must stay within a message.
 MAX_FAULTS = 200
@@ -104,7 +105,7 @@ def _own_suite(draft: SuiteDraft, declaration: Declaration) -> SuiteDefinition:
     if any(found.path[:1] == ("judges",) for found in faults):
         return suite
     judges = cast("Sequence[Mapping[str, str]]", fields.get("judges", ()))
-    return replace(suite, judges=tuple(JudgeOfSuite(**judge) for judge in judges))
+    return replace(suite, judges=tuple(NamedJudge(**judge) for judge in judges))
 
 
 def _add_tasks(draft: SuiteDraft, root: Layer) -> None:

@@ -7,15 +7,15 @@ from typing import ClassVar
 
 import pytest
 
+from proctor.values.judging.named_judge import NamedJudge
 from proctor.values.run import RunId, RunState
 from services.common.errors import DomainError, InvalidParameter
-from services.scheduler.judging.judge import Judge, NamedJudge
+from services.scheduler.judging.judge import Judge
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.projects.errors import ProjectBudgetUsed
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_judges import SubmitJudges
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
-from services.scheduler.suites.suite import JudgeOfSuite
 from services.scheduler.workers.model_names import UnknownModel
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 from tests.fakes.scheduler_rules import queue_limits
@@ -89,7 +89,7 @@ async def test_each_judge_of_a_completed_run_is_ordered_once_over_kills() -> Non
 
 async def test_judges_of_a_suite_judge_runs_that_name_none() -> None:
     harness = SchedulerHarness()
-    harness.suites.judges = (JudgeOfSuite("openai/judge", "style"),)
+    harness.suites.judges = (NamedJudge("openai/judge", "style"),)
     by_suite, by_order = await completed(harness), await completed(harness, OTHER)
     assert by_suite.order.judges == (NamedJudge("openai/judge", "style"),)
     await judges_of(harness).submit_all(harness.runs.begin_term())
@@ -100,14 +100,14 @@ async def test_judges_of_a_suite_judge_runs_that_name_none() -> None:
 @pytest.mark.parametrize(
     ("judges", "problem"),
     [
-        ((JudgeOfSuite("openai/judge", "none"),), "There is no judge prompt 'none'"),
-        ((JudgeOfSuite("openai/judge"), JudgeOfSuite("nowhere/judge")), "nowhere"),
-        ((JudgeOfSuite("vllm/nothing"),), "No pool serves the model"),
-        ((JudgeOfSuite("openai/judge", document="é" * 32_000),) * 2, "may take at most 65536"),
+        ((NamedJudge("openai/judge", "none"),), "There is no judge prompt 'none'"),
+        ((NamedJudge("openai/judge"), NamedJudge("nowhere/judge")), "nowhere"),
+        ((NamedJudge("vllm/nothing"),), "No pool serves the model"),
+        ((NamedJudge("openai/judge", document="é" * 32_000),) * 2, "may take at most 65536"),
     ],
 )
 async def test_a_suite_whose_judge_cannot_be_asked_refuses_the_order(
-    judges: tuple[JudgeOfSuite, ...], problem: str
+    judges: tuple[NamedJudge, ...], problem: str
 ) -> None:
     harness = SchedulerHarness()
     harness.suites.judges = judges

@@ -6,11 +6,11 @@ from textwrap import indent
 
 import pytest
 
+from proctor.values.judging.named_judge import NamedJudge
 from proctor.values.sample import MAX_SUITE_BYTES
 from proctor.values.scoring import GroupMetric, TaskGroup
 from services.scheduler.suites.format.suite_document import SuiteDocument, path_problem
 from services.scheduler.suites.format.yaml_suite_reader import read_document
-from services.scheduler.suites.suite import JudgeOfSuite
 from tests.fakes.suites.suite_documents import TASK, faults_of, suite_of
 
 BASE = TASK.replace("task: colours\n", "")
@@ -46,8 +46,8 @@ def test_tasks_may_be_written_in_the_suite() -> None:
 def test_a_suite_names_the_judges_of_its_runs() -> None:
     judges = "judges:\n  - {model: openai/judge}\n  - {model: vllm/other, prompt: helpfulness, scale: 1-3}\n"
     assert suite_of(in_suite(rest=judges)).judges == (
-        JudgeOfSuite("openai/judge"),
-        JudgeOfSuite("vllm/other", "helpfulness", "1-3"),
+        NamedJudge("openai/judge"),
+        NamedJudge("vllm/other", "helpfulness", "1-3"),
     )
     assert suite_of(in_suite()).judges == ()
 
