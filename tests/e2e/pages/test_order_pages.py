@@ -61,10 +61,11 @@ async def test_start_is_in_view_above_the_fold(site: Site) -> None:
         assert opened.errors == []
 
 
-async def test_an_order_of_all_tasks_of_another_size_has_an_estimate_with_its_band(site: Site) -> None:
+async def test_an_order_of_all_tasks_of_another_size_has_an_estimate(site: Site) -> None:
     async with tab(site.browser, site.url) as opened:
         await opened.open(f"/runs/new?model={MODELS[0]}&benchmark=suite:starter&limit=11")
-        await expect(opened.page.locator("#estimate")).to_contain_text(re.compile(r"Until its end.* – "))
+        # Its band is not shown where it is wider than four times, which hangs on how busy the machine is.
+        await expect(opened.page.locator("#estimate")).to_contain_text(re.compile(r"Until its end\s*[0-9]"))
         assert opened.errors == []
 
 
