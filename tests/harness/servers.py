@@ -18,10 +18,11 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from proctor.stack.servers.nats import prepare_nats
-from proctor.stack.servers.postgres import SCHEMAS, prepare_postgres
+from proctor.stack.servers.postgres import ENVIRONMENT, SCHEMAS, prepare_postgres
 from proctor.stack.servers.postgres_home import PostgresHome, find_postgres_home
 from proctor.stack.supervision.addresses import choose_addresses
 from proctor.stack.supervision.child import ChildContext, ChildSpec, SupervisedChild
+from proctor.stack.supervision.process import Program, spawn
 from services.common.nats.connection import connect_nats
 from services.common.nats.stream_maker import StreamMaker
 from tests.fakes.stack.state_dir import temporary_state_dir
@@ -91,7 +92,7 @@ async def ordinary_role(dsn: str) -> str:
 async def give_cluster(state_dir: Path, log_path: Path) -> PostgresHome:
     """Puts a cluster without tables where Postgres looks for one.
 
-    The first is made by initdb, which takes seconds; the others are copies of it.
+    The first is made by initdb and a first start, which takes seconds; the others are copies of it.
     """
     home, made = find_postgres_home(state_dir), clusters() / "cluster"
     if not made.exists():
@@ -104,14 +105,33 @@ async def give_cluster(state_dir: Path, log_path: Path) -> PostgresHome:
 
 
 async def _make_cluster(home: PostgresHome, made: Path, log_path: Path) -> PostgresHome:
-    await prepare_postgres(home, "", log_path)
+    [address] = choose_addresses(1)
+    server = await prepare_postgres(home, address, log_path)
     with (home.data / "postgresql.conf").open("a", encoding="utf-8") as settings:
         # Only a crash of the machine would lose what was written, and no test is one.
         settings.write("fsync = off\n")
+    # Once it has been ready, copies of it have the database of the services.
+    async with _running(server.child(), log_path):
+        connection = await asyncpg.connect(server.dsn)
+        try:
+            await connection.execute(
+                "UPDATE pg_database SET datistemplate = false WHERE datname = 'template0'"
+            )
+            await connection.execute("DROP DATABASE template0")
+        finally:
+            await connection.close()
+    await _shorten_log(home, log_path)
     with TemporaryDirectory(dir=clusters()) as draft:
         await _copy(home.folder, Path(draft) / "cluster")
         (Path(draft) / "cluster").rename(made)
     return home
+
+
+async def _shorten_log(home: PostgresHome, log_path: Path) -> None:
+    """An empty log in segments of 1 MiB: each copy of the cluster would have one of 16 MiB."""
+    command = (str(home.programs / "pg_resetwal"), "--wal-segsize=1", str(home.data))
+    process = await spawn(Program(command, ENVIRONMENT, home.user), log_path)
+    assert await process.wait() == 0, log_path.read_text(encoding="utf-8")
 
 
 async def _copy(source: Path, to: Path) -> None:
