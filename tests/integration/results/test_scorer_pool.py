@@ -161,7 +161,7 @@ SHORT_TIMEOUTS = ProcessTimeouts(cpu_seconds=5.0, interval_seconds=0.5)
 @pytest.mark.usefixtures("obeying")
 async def test_an_answer_that_ends_the_process_costs_its_own_score(deadly: str) -> None:
     async with pool(timeouts=SHORT_TIMEOUTS) as scorer:
-        scored = await scorer.score(uncompiled("rougeL_max"), [QUICK, saying(deadly), QUICK])
+        scored = await scorer.score(uncompiled("exact_match"), [QUICK, saying(deadly), QUICK])
     assert reasons(list(scored)) == ["", ENDS_PROCESS, ""]
     assert scoring_processes() == []
 
@@ -181,9 +181,9 @@ async def test_a_machine_that_kills_processes_is_no_fault_of_an_answer() -> None
     async with pool() as scorer:
         killing = asyncio.ensure_future(kill_all())
         with pytest.raises(DependencyUnavailable):
-            await scorer.score(uncompiled("rougeL_max"), [saying("sleep 3600")])
+            await scorer.score(uncompiled("exact_match"), [saying("sleep 3600")])
         killing.cancel()
-        scored = await scorer.score(uncompiled("rougeL_max"), [QUICK])
+        scored = await scorer.score(uncompiled("exact_match"), [QUICK])
     assert reasons(list(scored)) == [""]
 
 
@@ -191,7 +191,7 @@ async def test_a_machine_that_kills_processes_is_no_fault_of_an_answer() -> None
 async def test_a_machine_without_time_is_no_fault_of_an_answer() -> None:
     """The process is stopped for several intervals, as one that is swapped out."""
     async with pool(timeouts=SHORT_TIMEOUTS) as scorer:
-        scoring = asyncio.ensure_future(scorer.score(uncompiled("rougeL_max"), [saying("sleep 0.4"), QUICK]))
+        scoring = asyncio.ensure_future(scorer.score(uncompiled("exact_match"), [saying("sleep 0.4"), QUICK]))
         await eventually(lambda: any(map(has_begun, scoring_processes())), "it is at work")
         [process] = scoring_processes()
         os.kill(process, signal.SIGSTOP)
@@ -225,16 +225,16 @@ async def test_an_answer_is_not_to_blame_for_a_process_that_cannot_start(
     monkeypatch.setattr(scorer_pool, "MODULE", "services.results.scoring.processes.no_such_module")
     async with pool() as scorer:
         with pytest.raises(DependencyUnavailable):
-            await scorer.score(uncompiled("rougeL_max"), [QUICK])
+            await scorer.score(uncompiled("exact_match"), [QUICK])
     assert scoring_processes() == []
 
 
 async def test_processes_that_are_killed_are_replaced() -> None:
     async with pool(processes=2) as scorer:
-        await asyncio.gather(*[scorer.score(uncompiled("rougeL_max"), [QUICK] * 3) for _ in range(2)])
+        await asyncio.gather(*[scorer.score(uncompiled("exact_match"), [QUICK] * 3) for _ in range(2)])
         for process in scoring_processes():
             os.kill(process, signal.SIGKILL)
-        scored = await scorer.score(uncompiled("rougeL_max"), [QUICK] * 3)
+        scored = await scorer.score(uncompiled("exact_match"), [QUICK] * 3)
         assert reasons(list(scored)) == [""] * 3
 
 
@@ -244,7 +244,7 @@ from tests.integration.results.test_scorer_pool import QUICK, uncompiled, scorin
 from services.results.scoring.processes.scorer_pool import ScorerPool
 
 async def main():
-    await ScorerPool(1).score(uncompiled("rougeL_max"), [QUICK])
+    await ScorerPool(1).score(uncompiled("exact_match"), [QUICK])
     print(*scoring_processes(), flush=True)
     await asyncio.Event().wait()
 
