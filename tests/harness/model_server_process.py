@@ -2,7 +2,9 @@
 
 import asyncio
 import json
-import sys
+import os
+import signal
+import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,8 +12,10 @@ from typing import Any
 
 import aiohttp
 
+from proctor.stack.supervision.process import terminate
 from tests.fakes.providers.model_traffic import Traffic
-from tests.harness.processes import bound, end
+from tests.harness.forks.services import MODEL_SERVER, start_forked
+from tests.harness.processes import END_SECONDS
 
 _LIMIT = aiohttp.ClientTimeout(total=30)
 
@@ -61,14 +65,14 @@ class ModelServerProcess:
 async def model_server_process(models: Sequence[str] = ("fake",)) -> AsyncIterator[ModelServerProcess]:
     """Starts the server on a free port and stops it at the end. Models but the first are of another mind."""
     named = [argument for model in models for argument in ("--model", model)]
-    process = await asyncio.create_subprocess_exec(
-        *bound(sys.executable, "-m", "tests.fakes.providers.model_server", "--port", "0", *named),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        assert process.stdout is not None
-        line = await asyncio.wait_for(process.stdout.readline(), 20)
-        yield ModelServerProcess(port=json.loads(line)["port"], pid=process.pid)
-    finally:
-        await end(process)
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            output = (theirs.fileno(), 2)
+            process = await start_forked(MODEL_SERVER, ("--port", "0", *named), os.environ, output)
+        try:
+            ours.setblocking(False)  # noqa: FBT003  # its only parameter
+            line = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(ours, 1024), 20)
+            yield ModelServerProcess(port=json.loads(line)["port"], pid=process.pid)
+        finally:
+            await terminate(process, signal.SIGTERM, END_SECONDS)

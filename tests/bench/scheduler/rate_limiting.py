@@ -112,7 +112,8 @@ async def measure(tells: str, nats_url: str, harness: WorkerHarness, folder: Pat
         for number in range(WORKERS):
             own = folder / f"{name}-{number}"
             own.mkdir()
-            opened.enter_context(worker_process(nats_url, server.url, own, pool_name=name))
+            process = worker_process(nats_url, server.url, own, pool_name=name)
+            await opened.enter_async_context(process)
 
         async def has_begun() -> bool:
             return bool((await server.stats())["answered"])

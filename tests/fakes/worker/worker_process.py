@@ -2,21 +2,23 @@
 
 import json
 import os
-import subprocess
+import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.harness.processes import bound
+from proctor.stack.supervision.process import Program, RunningProcess, terminate
+from tests.harness.forks.services import start_warm
+from tests.harness.processes import END_SECONDS
 
 CONCURRENCY = 8
 
 
-@contextmanager
-def worker_process(
+@asynccontextmanager
+async def worker_process(
     nats_url: str, base_url: str, folder: Path, *, pool_name: str = "remote", **settings: str
-) -> Iterator[subprocess.Popen[bytes]]:
+) -> AsyncIterator[RunningProcess]:
     """`settings` by the names of WorkerSettings. The caller may end it in any way."""
     pool = {"name": pool_name, "engine": "openai", "concurrency": CONCURRENCY, "provider": "openai"}
     pools_file = folder / "pools.yaml"
@@ -30,12 +32,9 @@ def worker_process(
     own = {f"PROCTOR_WORKER_{name.upper()}": value for name, value in chosen.items()}
     shared = {"PROCTOR_NATS_URL": nats_url, "PROCTOR_POOLS_FILE": str(pools_file)}
     environment = {**os.environ, **shared, **own}
-    with (folder / "worker.log").open("ab") as log:
-        process = subprocess.Popen(
-            bound(sys.executable, "-m", "services.worker"), env=environment, stdout=log, stderr=log
-        )
+    program = Program((sys.executable, "-P", "-m", "services.worker"), environment)
+    process = await start_warm(program, folder / "worker.log")
     try:
         yield process
     finally:
-        process.kill()
-        process.wait(10)
+        await terminate(process, signal.SIGKILL, END_SECONDS)

@@ -1,4 +1,4 @@
-"""Services of a stack, each forked from a process that has imported it and no other.
+"""Services of a stack, and the model server of tests, each forked from a process that has imported it alone.
 
 That takes a tenth of the CPU time of a start by `python -m`, which tests/integration/stack and the tests of
 the chart do. This module is also the program that forks.
@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from proctor.stack.supervision.process import Program, RunningProcess, kill_grou
 from services.common.processes.lean_start import start_lean
 from tests.harness.forks.server import NUMBER_BYTES, fork, number_of, serve, start_server
 
+MODEL_SERVER = "tests.fakes.providers.model_server"
 _OF_A_SERVICE: Mapping[tuple[str, ...], str] = {
     (sys.executable, "-P", "-m", module): module for module in SERVICE_MODULES.values()
 }
@@ -30,7 +31,14 @@ async def start_warm(program: Program, log_path: Path) -> RunningProcess:
     if module is None:
         return await spawn(program, log_path)
     with open_log(log_path) as log:
-        answers = fork(_server(module), [], program.environment, log.fileno(), log.fileno())
+        return await start_forked(module, (), program.environment, (log.fileno(), log.fileno()))
+
+
+async def start_forked(
+    module: str, arguments: Sequence[str], environment: Mapping[str, str], output: tuple[int, int]
+) -> RunningProcess:
+    """`output`: the descriptors that it writes to and reports errors to. Raises OSError."""
+    answers = fork(_server(module), arguments, environment, *output)
     answers.setblocking(False)  # noqa: FBT003  # its only parameter
     try:
         content = await asyncio.get_running_loop().sock_recv(answers, NUMBER_BYTES)
@@ -46,8 +54,8 @@ async def start_warm(program: Program, log_path: Path) -> RunningProcess:
 
 
 def start_servers() -> None:
-    """Of all services, where several processes of tests will want them."""
-    for module in SERVICE_MODULES.values():
+    """Of all that is forked, where several processes of tests will want it."""
+    for module in (*SERVICE_MODULES.values(), MODEL_SERVER):
         _server(module)
 
 
@@ -86,8 +94,11 @@ class _ForkedProcess:
 
 if __name__ == "__main__":
     module, number = sys.argv[1:]
-    start_lean(has_nats=module != SERVICE_MODULES["gateway"])
-    main = importlib.import_module(f"{module}.__main__").main
+    if module == MODEL_SERVER:
+        main = importlib.import_module(module).main
+    else:
+        start_lean(has_nats=module != SERVICE_MODULES["gateway"])
+        main = importlib.import_module(f"{module}.__main__").main
     serve(socket.socket(fileno=int(number)))
     # As Python starts.
     for inherited in (signal.SIGQUIT, signal.SIGHUP):

@@ -83,7 +83,7 @@ async def test_a_storm_of_refusals_costs_no_sample(
 ) -> None:
     await model_server.control(rate_limit={"rate": 64, "burst": 32, "tells": tells})
     await send_samples(harness, 96)
-    with worker_process(nats.address, model_server.url, tmp_path, **ONE_TRY):
+    async with worker_process(nats.address, model_server.url, tmp_path, **ONE_TRY):
         await harness.until_answered(96)
         await harness.until_settled()
     assert all(outcome.HasField("answer") for outcome in harness.outcomes)
@@ -99,7 +99,7 @@ async def test_waiting_requests_are_abandoned_when_the_run_is_cancelled(
 ) -> None:
     await model_server.control(rate_limit={"rate": 0.001, "burst": 2, "tells": "seconds"})
     await send_samples(harness, 96)
-    with worker_process(nats.address, model_server.url, tmp_path, **ONE_TRY):
+    async with worker_process(nats.address, model_server.url, tmp_path, **ONE_TRY):
         await harness.until_answered(2)
         asked = (await model_server.stats())["requests"]
         await harness.publish_state(run_pb2.RUN_STATE_CANCELLED)
@@ -118,7 +118,7 @@ async def test_a_throttled_provider_is_reported_with_its_resume_time(
     heartbeats = Bucket(harness.jetstream, streams.heartbeat_bucket(POOL.name))
     registry = NatsWorkerRegistry({POOL.name: heartbeats}, clock, lambda: None)
     listening = asyncio.create_task(registry.listen())
-    with worker_process(nats.address, model_server.url, tmp_path):
+    async with worker_process(nats.address, model_server.url, tmp_path):
         await eventually(
             lambda: any(worker.throttled_servers for worker in registry.workers()), "it is shown", 10
         )
@@ -133,7 +133,7 @@ async def test_time_in_the_rate_limiter_is_no_request_time(
     await model_server.control(rate_limit={"rate": 16, "burst": 8, "tells": "seconds"})
     await send_samples(harness, 32)
     limits = {**ONE_TRY, "request_timeout_seconds": "0.8"}
-    with worker_process(nats.address, model_server.url, tmp_path, **limits):
+    async with worker_process(nats.address, model_server.url, tmp_path, **limits):
         await harness.until_answered(32)
     assert all(outcome.HasField("answer") for outcome in harness.outcomes)
     assert max(outcome.timing.total_seconds for outcome in harness.outcomes) < 0.8
@@ -151,7 +151,7 @@ async def test_the_leader_finds_the_limit_and_the_next_worker_keeps_to_it(
             quota = (await quotas.stored()).get(limiter, RateQuota())
             return quota.requests_per_second is not None and quota.requests_per_second < 60
 
-        with worker_process(nats.address, model_server.url, tmp_path):
+        async with worker_process(nats.address, model_server.url, tmp_path):
             await eventually(is_found, "a limit is granted", 30)
     quota = (await quotas_of(nats.address))[limiter]
     assert quota.requests_per_second is not None
@@ -159,7 +159,7 @@ async def test_the_leader_finds_the_limit_and_the_next_worker_keeps_to_it(
     # No leader any more: what was granted last holds, also for a worker that comes anew.
     await model_server.control(rate_limit=None, reset_stats=True)
     before = len(harness.counts)
-    with worker_process(nats.address, model_server.url, tmp_path):
+    async with worker_process(nats.address, model_server.url, tmp_path):
         await harness.until_answered(before + 20)
         clock = SystemClock()
         started, begun = clock.monotonic(), len(harness.counts)
@@ -189,7 +189,7 @@ async def test_an_allowed_limit_is_kept_before_the_first_429(
         async def is_stored() -> bool:
             return limiter in await quotas.stored()
 
-        with worker_process(nats.address, model_server.url, tmp_path):
+        async with worker_process(nats.address, model_server.url, tmp_path):
             await eventually(is_stored, "a limit is granted", 30)
         quota = (await quotas.stored())[limiter]
     assert quota.requests_per_second == pytest.approx(0.98 * 20)

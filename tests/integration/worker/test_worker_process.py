@@ -34,10 +34,10 @@ async def test_a_killed_worker_loses_nothing_and_the_next_asks_only_what_was_not
     await model_server.control(latency_seconds=0.02)
     for shard in range(20):
         await harness.send(work_shard(shard, range(shard * 16, shard * 16 + 16)))
-    with worker_process(nats.address, model_server.url, tmp_path) as worker:
+    async with worker_process(nats.address, model_server.url, tmp_path) as worker:
         await harness.until_answered(80)
-        worker.kill()
-    with worker_process(nats.address, model_server.url, tmp_path):
+        worker.send_signal(signal.SIGKILL)
+    async with worker_process(nats.address, model_server.url, tmp_path):
         await harness.until_answered(320)
         await harness.until_settled()
     assert all(outcome.answer.text == f"The answer is k{outcome.sample}." for outcome in harness.outcomes)
@@ -58,10 +58,10 @@ async def test_kills_of_the_worker_fail_no_healthy_sample(
             stats = await model_server.stats()
             return bool(stats["in_flight"] >= in_flight and stats["requests"] >= requests)
 
-        with worker_process(nats.address, model_server.url, tmp_path) as worker:
+        async with worker_process(nats.address, model_server.url, tmp_path) as worker:
             await eventually(may_be_killed, "the model is asked", 60)
-            worker.kill()
-    with worker_process(nats.address, model_server.url, tmp_path):
+            worker.send_signal(signal.SIGKILL)
+    async with worker_process(nats.address, model_server.url, tmp_path):
         await harness.until_answered(5, 60)
         await harness.until_settled()
     assert all(outcome.answer.text == f"The answer is k{outcome.sample}." for outcome in harness.outcomes)
@@ -79,10 +79,10 @@ async def test_a_sample_that_kills_each_worker_fails_alone_and_soon(
         async def is_asked_or_given_up(before: int = before) -> bool:
             return len(harness.counts) == 5 or (await model_server.stats())["faulted"] > before
 
-        with worker_process(nats.address, model_server.url, tmp_path) as worker:
+        async with worker_process(nats.address, model_server.url, tmp_path) as worker:
             await eventually(is_asked_or_given_up, "the sample is asked or given up", 60)
             if len(harness.counts) < 5:
-                worker.kill()
+                worker.send_signal(signal.SIGKILL)
                 kills += 1
             else:
                 await harness.until_settled()
@@ -99,14 +99,14 @@ async def test_a_worker_that_is_terminated_forwards_its_shards_and_exits_cleanly
     for shard in range(8):
         await harness.send(work_shard(shard, range(shard * 32, shard * 32 + 32)))
     address = (nats.address, model_server.url, tmp_path)
-    with worker_process(*address, drain_seconds="0.2") as worker:
+    async with worker_process(*address, drain_seconds="0.2") as worker:
         await harness.until_answered(40)
         worker.send_signal(signal.SIGTERM)
-        await eventually(lambda: worker.poll() is not None, "the worker ends", 10)
+        await eventually(lambda: worker.returncode is not None, "the worker ends", 10)
         assert worker.returncode == 0
     assert await harness.statuses() == []
     assert await harness.left_in_work() > 0
-    with worker_process(*address):
+    async with worker_process(*address):
         await harness.until_answered(256)
         await harness.until_settled()
     assert set(harness.counts.values()) == {1}
@@ -136,7 +136,7 @@ async def test_a_passing_provider_failure_fails_no_sample(
 ) -> None:
     await model_server.control(fault=fault)
     await harness.send(work_shard(1, range(16)))
-    with worker_process(nats.address, model_server.url, tmp_path, request_timeout_seconds="2"):
+    async with worker_process(nats.address, model_server.url, tmp_path, request_timeout_seconds="2"):
         await harness.until_answered(16)
         await harness.until_settled()
     assert set(harness.counts.values()) == {1}
@@ -148,7 +148,7 @@ async def test_a_provider_that_stays_dead_is_reported_and_never_an_answer(
     harness: WorkerHarness, nats: RunningServer, tmp_path: Path
 ) -> None:
     await harness.send(work_shard(1, range(4)))
-    with worker_process(nats.address, "http://127.0.0.1:9/v1", tmp_path, max_tries="2"):
+    async with worker_process(nats.address, "http://127.0.0.1:9/v1", tmp_path, max_tries="2"):
         await harness.until_answered(4)
     classes = {outcome.failure.failure_class for outcome in harness.outcomes}
     assert classes == {outcome_pb2.FAILURE_CLASS_PROVIDER_ERROR}
@@ -168,7 +168,7 @@ async def test_an_unknown_model_is_reported_for_the_run_and_fails_no_sample(
         return bool(await refused_runs())
 
     await harness.send(work_shard(1, range(4), model="openai/unknown"))
-    with worker_process(nats.address, model_server.url, tmp_path):
+    async with worker_process(nats.address, model_server.url, tmp_path):
         await eventually(is_reported, "the heartbeat names the run")
         [(run, reason)] = (await refused_runs()).items()
     assert run == f"{RUN}/1"
@@ -182,12 +182,12 @@ async def test_a_worker_goes_on_after_a_crash_of_nats(
     harness: WorkerHarness, nats: RunningServer, model_server: ModelServerProcess, tmp_path: Path
 ) -> None:
     await model_server.control(latency_seconds=0.02)
-    with worker_process(nats.address, model_server.url, tmp_path) as worker:
+    async with worker_process(nats.address, model_server.url, tmp_path) as worker:
         for shard in range(10):
             await harness.send(work_shard(shard, range(shard * 16, shard * 16 + 16)))
         await harness.until_answered(40)
         await crash(nats)
         await harness.until_answered(160)
         await harness.until_settled()
-        assert worker.poll() is None
+        assert worker.returncode is None
     assert (await model_server.stats())["requests"] == 160
