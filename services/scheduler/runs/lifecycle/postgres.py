@@ -277,9 +277,7 @@ def _found(run_id: RunId, row: asyncpg.Record | None) -> Run:
 
 
 def _same_order(found: Run, wanted: Run, request_id: str) -> Run:
-    # A budget may have set one.
-    known = found.order if wanted.order.max_cost is not None else replace(found.order, max_cost=None)
-    if known != wanted.order:
+    if not found.order.is_repeated_by(wanted.order):
         dataset_id = found.order.dataset_id
         raise RequestIdTaken(request_id=request_id, run_id=found.run_id, dataset_id=dataset_id)
     return found

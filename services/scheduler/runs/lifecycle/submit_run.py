@@ -173,7 +173,7 @@ class SubmitRun:
 
     def _check_judges(self, submission: Submission, order: RunOrder) -> None:
         """Before anything is paid for: raises what the orders of the judges that are named would raise."""
-        if order.judges and not submission.order.judges:
+        if order.has_judges_of_suite:
             self._check_judges_of_suite(submission.run_id, order)
             return
         for number, named in enumerate(order.judges):
@@ -234,8 +234,9 @@ class SubmitRun:
         tasks = [suite.task(name) for name in order.tasks] or suite.tasks
         if not self.executes_code:
             _refuse_code(tasks)
-        judges = order.judges or suite.judges
-        return _Resolved(replace(order, suite=suite.name, judges=judges), tasks, suite.version)
+        if not (order.judges or order.without_judges):
+            order = replace(order, judges=suite.judges, has_judges_of_suite=True)
+        return _Resolved(replace(order, suite=suite.name), tasks, suite.version)
 
     async def _judging(self, order: RunOrder, judge: Judge) -> _Resolved:
         """Raises `RunNotEnded` for a run that may still get answers, `RunNotFound`, `InvalidParameter`."""

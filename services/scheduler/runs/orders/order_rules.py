@@ -91,6 +91,8 @@ def _judge_problem(order: RunOrder) -> Problem | None:
 def _judges_problem(order: RunOrder) -> Problem | None:
     if order.judge and order.judges:
         return Problem("judges", "An order that judges a run names no judges of its own. Leave them out.")
+    if order.judges and order.without_judges:
+        return Problem("without_judges", "The order names judges and is without judges. Leave one out.")
     if len(order.judges) > MAX_JUDGES:
         count = len(order.judges)
         return Problem("judges", f"The order names {count} judges, but may name at most {MAX_JUDGES}.")

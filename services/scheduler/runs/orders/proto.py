@@ -14,8 +14,12 @@ from services.common.errors import InvalidParameter
 from services.scheduler.runs.orders.run_gate import RunGate
 from services.scheduler.runs.orders.run_order import RunOrder
 
-# Orders of rollouts set the first two fields; the last one is of orders that are not stored.
-ORDER = Codec(RunOrder, run_pb2.RunOrder, unpaired={"parallel_group", "parallel", "takes_repeats"})
+# Orders of rollouts set the first two fields. The third one is of resolved orders, the last one of others.
+ORDER = Codec(
+    RunOrder,
+    run_pb2.RunOrder,
+    unpaired={"parallel_group", "parallel", "has_judges_of_suite", "takes_repeats"},
+)
 
 
 def _is_background(order: run_pb2.RunOrder) -> bool:

@@ -28,6 +28,7 @@ class RunOrder:
     `rollouts`. Imports set `imported_from`: the tool whose log the run was made of. `judges` judge the
     answers in runs of their own, which are ordered once this one has completed.
     `until_decided`: the run is one of two that stop once they are decided between.
+    `without_judges`: none of its suite either. `has_judges_of_suite`: resolved, and named none of its own.
     `takes_repeats`: it is not resolved yet and names no rollouts, so they are those that its tasks need.
     """
 
@@ -58,6 +59,8 @@ class RunOrder:
     judge: Judge | None = None
     imported_from: str = ""
     judges: tuple[NamedJudge, ...] = ()
+    without_judges: bool = False
+    has_judges_of_suite: bool = False
     until_decided: UntilDecided | None = None
     takes_repeats: bool = False
 
@@ -65,6 +68,17 @@ class RunOrder:
     def benchmark(self) -> str:
         """The name that figures are listed by: the suite, or the id of the data set or of the judged run."""
         return self.suite or self.dataset_id or (self.judge.run_id if self.judge else "")
+
+    def is_repeated_by(self, other: "RunOrder") -> bool:
+        """Whether a later call orders the same. `self` is stored, `other` resolved at that later time."""
+        known = self
+        if other.max_cost is None:
+            # A budget may have set one.
+            known = replace(known, max_cost=None)
+        if self.has_judges_of_suite and other.has_judges_of_suite:
+            # Another version of the suite may name others.
+            known = replace(known, judges=other.judges)
+        return known == other
 
     @property
     def keeps_reasoning(self) -> bool:

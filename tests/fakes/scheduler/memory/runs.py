@@ -64,7 +64,7 @@ class InMemoryRuns:
     def _add(self, run: Run, request_id: str) -> Run:
         found = self.runs.get(self.requests.get(request := (run.user, request_id), run.run_id))
         if found is not None:
-            if found.order == run.order:
+            if found.order.is_repeated_by(run.order):
                 return found
             of = {"run_id": found.run_id, "dataset_id": found.order.dataset_id}
             raise errors.RequestIdTaken(request_id=request_id, **of)

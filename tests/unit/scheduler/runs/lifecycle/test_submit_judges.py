@@ -92,6 +92,7 @@ async def test_judges_of_a_suite_judge_runs_that_name_none() -> None:
     harness.suites.judges = (NamedJudge("openai/judge", "style"),)
     by_suite, by_order = await completed(harness), await completed(harness, OTHER)
     assert by_suite.order.judges == (NamedJudge("openai/judge", "style"),)
+    assert (await harness.submit(toy_order(without_judges=True))).order.judges == ()
     await judges_of(harness).submit_all(harness.runs.begin_term())
     prompts = [judge_of(one).prompt for run in (by_suite, by_order) for one in judging_runs(harness, run)]
     assert prompts == ["style", "helpfulness"]
@@ -123,6 +124,11 @@ async def test_only_complete_answers_are_judged(state: RunState) -> None:
     run = await completed(harness, JUDGE, state=state)
     await judges_of(harness).submit_all(harness.runs.begin_term())
     assert judging_runs(harness, run) == []
+
+
+async def test_an_order_that_names_judges_is_not_without_judges() -> None:
+    with pytest.raises(InvalidParameter, match="names judges and is without judges"):
+        await SchedulerHarness().submit(toy_order(judges=(JUDGE,), without_judges=True))
 
 
 async def test_a_judge_waits_for_room_in_the_queue_of_its_user() -> None:

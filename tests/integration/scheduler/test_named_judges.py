@@ -1,6 +1,9 @@
-"""A judge that is refused after its order was accepted is among the changes of the run."""
+"""Judges that orders and suites name: what is refused later, and what a repeated order is answered with."""
 
 from dataclasses import replace
+from uuid import uuid4
+
+import pytest
 
 from proctor.values.judging.named_judge import NamedJudge
 from proctor.values.run import RunCounts, RunState
@@ -9,6 +12,7 @@ from services.common.postgres import PostgresSession
 from services.scheduler.audit.audit_record import Action, ObjectKind
 from services.scheduler.audit.postgres import PostgresAudit
 from services.scheduler.postgres import QUERIES
+from services.scheduler.runs.lifecycle.errors import RequestIdTaken
 from services.scheduler.runs.lifecycle.postgres_led import PostgresLedRuns
 from services.scheduler.runs.lifecycle.run import RunFinish
 from services.scheduler.runs.lifecycle.submit_judges import SubmitJudges
@@ -37,3 +41,14 @@ async def test_refusal_is_a_change_of_the_run_and_is_not_tried_again() -> None:
         [refused] = [change for change in changes if change.action is Action.REFUSE]
         assert refused.detail.startswith("The judge vllm/gone was not ordered: No pool serves the model")
         assert await judges.runs.to_judge() == []
+
+
+async def test_repeated_order_is_answered_with_the_first_run_though_its_suite_has_other_judges_now() -> None:
+    async with scheduler_database() as pool:
+        runs, request, known = (await empty_stores(pool)).runs, str(uuid4()), NamedJudge("openai/judge")
+        first = await runs.add(new_run(judges=(known,), has_judges_of_suite=True), request)
+        again = new_run(judges=(NamedJudge("openai/other", "style"),), has_judges_of_suite=True)
+        assert await runs.add(again, request) == first
+        for other in (new_run(judges=(known,)), new_run(without_judges=True)):
+            with pytest.raises(RequestIdTaken):
+                await runs.add(other, request)
