@@ -69,9 +69,11 @@ class _NoticeEventEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeEve
     NOTICE_EVENT_TEST: _NoticeEvent.ValueType  # 6
     """Sent by TestNoticeTarget, whatever the target has chosen."""
     NOTICE_EVENT_GATE_FAILED: _NoticeEvent.ValueType  # 7
-    """The gate of a schedule has failed: a run is worse than its base by more than the accepted drop."""
+    """A gate has failed, of a schedule, an order or a call of GateRun: a run is worse than its base by more than the accepted drop. The same
+    run, base and margin are told of once.
+    """
     NOTICE_EVENT_DROP: _NoticeEvent.ValueType  # 8
-    """A run of a schedule with a gate is significantly worse than its base, by however little."""
+    """A gated run is significantly worse than its base, by however little."""
 
 class NoticeEvent(_NoticeEvent, metaclass=_NoticeEventEnumTypeWrapper):
     """What a notice tells."""
@@ -91,9 +93,11 @@ NOTICE_EVENT_SCHEDULE_REFUSED: NoticeEvent.ValueType  # 5
 NOTICE_EVENT_TEST: NoticeEvent.ValueType  # 6
 """Sent by TestNoticeTarget, whatever the target has chosen."""
 NOTICE_EVENT_GATE_FAILED: NoticeEvent.ValueType  # 7
-"""The gate of a schedule has failed: a run is worse than its base by more than the accepted drop."""
+"""A gate has failed, of a schedule, an order or a call of GateRun: a run is worse than its base by more than the accepted drop. The same
+run, base and margin are told of once.
+"""
 NOTICE_EVENT_DROP: NoticeEvent.ValueType  # 8
-"""A run of a schedule with a gate is significantly worse than its base, by however little."""
+"""A gated run is significantly worse than its base, by however little."""
 Global___NoticeEvent: _TypeAlias = NoticeEvent  # noqa: Y015
 
 class _NoticeScope:

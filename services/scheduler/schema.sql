@@ -366,7 +366,7 @@ CREATE TABLE run_gates (
     alpha double precision NOT NULL,
     verdict text DEFAULT ''::text NOT NULL,
     gate_text text DEFAULT ''::text NOT NULL,
-    CONSTRAINT run_gates_pkey PRIMARY KEY (run_id),
+    CONSTRAINT run_gates_pkey PRIMARY KEY (run_id, base_run_id, margin_points),
     CONSTRAINT run_gates_base_run_id_fkey FOREIGN KEY (base_run_id) REFERENCES runs(run_id) ON DELETE CASCADE,
     CONSTRAINT run_gates_run_id_fkey FOREIGN KEY (run_id) REFERENCES runs(run_id) ON DELETE CASCADE
 );

@@ -92,6 +92,7 @@ class Topics:
             **self.notices.apis,
             **self.scaling.apis,
             **self.rollouts.apis,
+            **self.gates.apis,
             **self.schedules.apis,
             **self.imports,
         }

@@ -10,6 +10,7 @@ import grpc
 from fastapi import Depends, Request
 
 from proctor.v1 import access_service_pb2_grpc as access_grpc
+from proctor.v1 import gate_service_pb2_grpc as gate_grpc
 from proctor.v1 import request_count_service_pb2_grpc as request_count_grpc
 from proctor.v1 import summary_pb2
 from proctor.v1.results_service_pb2 import ListOutcomesRequest, ListOutcomesResponse
@@ -84,6 +85,7 @@ class Scheduler(SchedulerStubs):
         self.request_counts: request_count_grpc.RequestCountServiceAsyncStub = (
             request_count_grpc.RequestCountServiceStub(calls)
         )
+        self.gates: gate_grpc.GateServiceAsyncStub = gate_grpc.GateServiceStub(calls)
         self.access: access_grpc.AccessServiceAsyncStub = access_grpc.AccessServiceStub(calls)
 
 

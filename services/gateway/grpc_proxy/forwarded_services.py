@@ -1,6 +1,6 @@
 """The public gRPC API: forwards calls as bytes, with deadline, cancellation and error details."""
 
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
@@ -50,6 +50,7 @@ from services.gateway.auth.identity import headers_of
 from services.gateway.auth.recorded_calls import admit_call, deed_of_message, is_guarded, is_recorded
 from services.gateway.backends.calls import RESULTS, SCHEDULER, backend_error
 from services.gateway.grpc_proxy.amendments import AMENDMENTS, Amend, unchanged
+from services.gateway.grpc_proxy.follow_ups import FollowUp, follow_ups
 from services.gateway.grpc_proxy.message_reads import MessageReads
 
 # Each of these files defines one service.
@@ -179,6 +180,7 @@ class ForwardedService:
     backend: str
     admission: Admission
     reads: MessageReads
+    follow_ups: Mapping[str, FollowUp]
 
     def register(self, server: grpc.aio.Server) -> None:
         handlers = {method.name: self._handler(method) for method in self.service.methods}
@@ -204,9 +206,15 @@ class ForwardedService:
             async with call.request(context, messages) as (request, caller):
                 sent, metadata = amend(request, caller), _metadata(context, caller)
                 try:
-                    return await send(sent, timeout=context.time_remaining(), metadata=metadata)
+                    response = await send(sent, timeout=context.time_remaining(), metadata=metadata)
                 except grpc.aio.AioRpcError as error:
                     await _pass_on(error, context, self.backend)
+                if follow_up := self.follow_ups.get(call.name):
+                    try:
+                        await follow_up(response, metadata, context.time_remaining())
+                    except grpc.aio.AioRpcError as error:
+                        await _pass_on(error, context, SCHEDULER)
+                return response
 
         return forward
 
@@ -252,8 +260,9 @@ def public_services(
 ) -> tuple[ForwardedService, ...]:
     reads = reads or MessageReads()
     backends = ((scheduler, SCHEDULER, SCHEDULER_FILES), (results, RESULTS, RESULTS_FILES))
+    following = follow_ups(scheduler)
     return tuple(
-        ForwardedService(service, channel, backend, admission, reads)
+        ForwardedService(service, channel, backend, admission, reads, following)
         for channel, backend, files in backends
         for file in files
         for service in file.DESCRIPTOR.services_by_name.values()

@@ -1,4 +1,4 @@
-"""Gates that runs were ordered with, in Postgres."""
+"""Gates that runs were ordered with, in Postgres, and what is told of gates."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,7 +20,8 @@ class PostgresGatedRuns:
         self._session = session
 
     async def waiting(self) -> Sequence[GatedRun]:
-        return [_gated_from_row(row) for row in await self._session.fetch("list_gated_runs")]
+        rows = await self._session.fetch("list_gated_runs")
+        return [_gated_from_row(str(row["run_id"]), row, _gate_from_row(row)) for row in rows]
 
     async def settle(
         self, token: FencingToken, gated: GatedRun, decision: GateDecision, now: datetime
@@ -29,25 +30,41 @@ class PostgresGatedRuns:
             settled = await transaction.fetchval(
                 "settle_run_gate",
                 run_id=gated.run_id,
+                base_run_id=gated.base_run_id,
+                margin_points=gated.gate.margin_points,
                 verdict=decision.verdict or "",
                 gate_text=decision.text,
             )
-            event = decision_event(gated, decision, now, f"{gated.run_id} {gated.base_run_id}", {})
+            event = decision_event(gated, decision, now)
             if settled is not None and event:
                 await record_event(transaction, event)
 
         await run_as_leader(self._session, token, settle)
 
+    async def tell(self, run_id: str, gate: RunGate, decision: GateDecision, now: datetime) -> None:
+        async def tell(transaction: PostgresTransaction) -> None:
+            row = await transaction.fetchrow("find_gated_run", run_id=run_id)
+            gated = row and _gated_from_row(run_id, row, gate)
+            event = gated and decision_event(gated, decision, now)
+            if event:
+                await record_event(transaction, event)
 
-def _gated_from_row(row: asyncpg.Record) -> GatedRun:
+        await self._session.run(tell)
+
+
+def _gate_from_row(row: asyncpg.Record) -> RunGate:
     base = str(row["base_run_id"])
+    return RunGate(base_run_id=base, margin_points=row["margin_points"], alpha=row["alpha"])
+
+
+def _gated_from_row(run_id: str, row: asyncpg.Record, gate: RunGate) -> GatedRun:
     return GatedRun(
-        run_id=str(row["run_id"]),
+        run_id=run_id,
         name=row["name"] or "without a name",
         user=row["username"],
         project_id=row["project_id"],
         model=row["model"],
-        gate=RunGate(base_run_id=base, margin_points=row["margin_points"], alpha=row["alpha"]),
+        gate=gate,
         state=RunState.COMPLETED,
-        base_run_id=base,
+        base_run_id=gate.base_run_id,
     )

@@ -8,8 +8,11 @@ WHERE g.gate_text = '' AND r.is_closed AND r.state = 'completed' AND b.is_closed
 ORDER BY r.finished_at
 LIMIT 50;
 
--- name: settle_run_gate: Record what the gate of a run has decided; no row if it was recorded before
+-- name: settle_run_gate: Record what a gate of a run has decided; no row if it was recorded before
 UPDATE run_gates
 SET verdict = :verdict, gate_text = :gate_text
-WHERE run_id = :run_id AND gate_text = ''
+WHERE run_id = :run_id AND base_run_id = :base_run_id AND margin_points = :margin_points AND gate_text = ''
 RETURNING run_id;
+
+-- name: find_gated_run: Return what is told of a run whose gate was decided for a caller
+SELECT name, username, project_id, model FROM runs WHERE run_id = :run_id;

@@ -464,15 +464,16 @@ CREATE TABLE run_traces (
     traceparent text NOT NULL
 );
 
--- What runs are compared to once both have completed.
+-- What runs are compared to once both have completed. A repeated order may add another base or margin.
 CREATE TABLE run_gates (
-    run_id uuid PRIMARY KEY REFERENCES runs ON DELETE CASCADE,
+    run_id uuid NOT NULL REFERENCES runs ON DELETE CASCADE,
     base_run_id uuid NOT NULL REFERENCES runs ON DELETE CASCADE,
     margin_points double precision NOT NULL,
     alpha double precision NOT NULL,
     -- Empty until the gate is decided.
     verdict text NOT NULL DEFAULT '',
-    gate_text text NOT NULL DEFAULT ''
+    gate_text text NOT NULL DEFAULT '',
+    PRIMARY KEY (run_id, base_run_id, margin_points)
 );
 CREATE INDEX run_gates_of_base ON run_gates (base_run_id);
 -- What the leader looks through every few seconds.

@@ -35,8 +35,7 @@ class PostgresGatedFirings:
                 base_run_id=decision.base_run_id or None,
                 gate_text=decision.text,
             )
-            key = f"{firing.schedule_id} {firing.due_at.isoformat()}"
-            event = decision_event(firing, decision, now, key, {"schedule_id": firing.schedule_id})
+            event = decision_event(firing, decision, now, {"schedule_id": firing.schedule_id})
             if settled is not None and event:
                 await record_event(transaction, event)
 

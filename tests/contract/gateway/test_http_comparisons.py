@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from proctor.v1 import summary_pb2
+from proctor.client.errors import Refused
+from proctor.client.proctor_client import ProctorClient
+from proctor.v1 import comparison_pb2, comparison_service_pb2, summary_pb2
 from services.common.errors import ErrorKind
 from tests.fakes.gateway.backend_services import refused
 from tests.fakes.gateway.compared_runs import failed_gate, planned_size, two_models
@@ -87,6 +89,27 @@ async def test_a_gate_says_what_it_decided_task_by_task(harness: GatewayHarness)
     assert (asked.margin_points, asked.alpha, list(asked.may_differ)) == (1.0, 0.05, ["agent"])
     status, _, _ = await call(harness, "POST", f"{API}/gate", json={**body, "margin_points": 101})
     assert status == 422
+
+
+async def test_a_gate_that_fails_is_told_before_it_is_answered(harness: GatewayHarness) -> None:
+    gate, told = harness.results.comparisons.gate, harness.scheduler.gates.told
+    body = {"job_id": RUNS[0], "base_job_id": RUNS[1]}
+    request = comparison_service_pb2.GateRunRequest(run_id=RUNS[0], base_run_id=RUNS[1])
+    gate.CopyFrom(failed_gate())
+    async with ProctorClient(harness.grpc) as client:
+        assert (await call(harness, "POST", f"{API}/gate", json=body))[0] == 200
+        assert (await client.comparisons.GateRun(request)).gate == gate
+        assert told == [failed_gate()] * 2
+        gate.verdict = comparison_pb2.GATE_VERDICT_PASS
+        assert (await call(harness, "POST", f"{API}/gate", json=body))[0] == 200
+        await client.comparisons.GateRun(request)
+        assert len(told) == 2
+        gate.CopyFrom(failed_gate())
+        harness.scheduler.gates.refusal = refused(ErrorKind.EXHAUSTED, "BUSY", "Try later.")
+        assert (await call(harness, "POST", f"{API}/gate", json=body))[1]["reason"] == "BUSY"
+        with pytest.raises(Refused) as caught:
+            await client.comparisons.GateRun(request)
+        assert caught.value.reason == "BUSY"
 
 
 async def test_a_plan_has_rows_by_rollouts_for_each_task(harness: GatewayHarness) -> None:

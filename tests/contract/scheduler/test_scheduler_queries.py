@@ -16,6 +16,7 @@ from tests.harness.servers import postgres_server
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 RUN = "'00000000-0000-0000-0000-000000000001'"
+GATE = {"run_id": RUN, "base_run_id": RUN, "margin_points": "1"}
 
 # Query to the literals it is asked with over the rows of `full_tables`.
 HOT: Mapping[str, Mapping[str, str]] = {
@@ -240,7 +241,8 @@ HOT: Mapping[str, Mapping[str, str]] = {
     "find_firing": {"schedule_id": RUN, "due_at": "'2026-01-02'"},
     "list_gated_firings": {},
     "list_gated_runs": {},
-    "settle_run_gate": {"run_id": RUN, "verdict": "'pass'", "gate_text": "''"},
+    "find_gated_run": {"run_id": RUN},
+    "settle_run_gate": {**GATE, "verdict": "'pass'", "gate_text": "''"},
     "settle_gate": {
         "schedule_id": RUN,
         "due_at": "'2026-01-02'",

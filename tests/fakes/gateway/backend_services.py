@@ -16,11 +16,9 @@ from proctor.v1 import answer_service_pb2_grpc as answer_grpc
 from proctor.v1 import audit_service_pb2_grpc as audit_grpc
 from proctor.v1 import comparison_service_pb2_grpc as comparison_grpc
 from proctor.v1 import export_service_pb2_grpc as export_grpc
+from proctor.v1 import gate_service_pb2_grpc as gate_grpc
 from proctor.v1 import leaderboard_service_pb2_grpc as leaderboard_grpc
-from proctor.v1 import (
-    model_pb2,
-    run_pb2,
-)
+from proctor.v1 import model_pb2, run_pb2
 from proctor.v1 import rescore_service_pb2_grpc as rescore_grpc
 from proctor.v1 import results_service_pb2_grpc as results_grpc
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
@@ -32,7 +30,7 @@ from services.common.grpc.server import GrpcServer, serve_grpc
 from services.scheduler.audit.grpc_api import GrpcAuditApi
 from tests.fakes.gateway.batch_services import FakeBatches, FakeFiles
 from tests.fakes.gateway.dataset_service import FakeDatasets
-from tests.fakes.gateway.queue_service import FakeQueue, FakeStorage
+from tests.fakes.gateway.queue_service import FakeGates, FakeQueue, FakeStorage
 from tests.fakes.gateway.results_services import FakeResults
 from tests.fakes.gateway.rollout_service import FakeArtifacts, FakeRollouts
 from tests.fakes.gateway.suite_service import FakeSuites
@@ -59,6 +57,7 @@ class FakeScheduler(scheduler_grpc.SchedulerServiceServicer):
     storage: FakeStorage = field(default_factory=FakeStorage)
     datasets: FakeDatasets = field(default_factory=FakeDatasets)
     files: FakeFiles = field(default_factory=FakeFiles)
+    gates: FakeGates = field(default_factory=FakeGates)
     batches: FakeBatches = field(default_factory=FakeBatches)
     rollouts: FakeRollouts = field(default_factory=FakeRollouts)
     artifacts: FakeArtifacts = field(default_factory=FakeArtifacts)
@@ -350,6 +349,7 @@ async def scheduler_server(fake: FakeScheduler, address: str = "127.0.0.1:0") ->
     def register(server: grpc.aio.Server) -> None:
         scheduler_grpc.add_SchedulerServiceServicer_to_server(fake, server)
         suite_grpc.add_SuiteServiceServicer_to_server(fake.suites, server)
+        gate_grpc.add_GateServiceServicer_to_server(fake.gates, server)
         fake.queue.register(server)
         fake.storage.register(server)
         fake.datasets.register(server)

@@ -1,4 +1,4 @@
-"""The queue, request counts and storage that a gateway asks for: the queue it was given, counts by user."""
+"""The queue, request counts, storage and told gates of a gateway: the queue it was given, counts by user."""
 
 # ruff: noqa: N802, ARG002  # names and parameters are those of the contracts
 
@@ -9,14 +9,16 @@ from typing import Any
 
 import grpc
 
-from proctor.v1 import model_pb2, run_pb2
+from proctor.v1 import comparison_pb2, model_pb2, run_pb2
+from proctor.v1 import gate_service_pb2 as gate_pb2
+from proctor.v1 import gate_service_pb2_grpc as gate_grpc
 from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import queue_service_pb2_grpc as queue_grpc
 from proctor.v1 import request_count_service_pb2 as request_count_pb2
 from proctor.v1 import request_count_service_pb2_grpc as request_count_grpc
 from proctor.v1 import storage_service_pb2 as storage_pb2
 from proctor.v1 import storage_service_pb2_grpc as storage_grpc
-from services.common.errors import ErrorKind
+from services.common.errors import ErrorKind, RemoteError
 from services.common.grpc.caller import caller_of
 from tests.fakes.refusals import refused
 
@@ -131,3 +133,17 @@ class FakeStorage(storage_grpc.StorageServiceServicer):
             limit=storage_pb2.StorageUse(bytes=100_000_000_000, files=10_000, rows=200_000_000),
             shares=[storage_pb2.StorageShare(kind="datasets", used=used)],
         )
+
+
+@dataclass
+class FakeGates(gate_grpc.GateServiceServicer):
+    """`refusal` is raised by each call."""
+
+    told: list[comparison_pb2.Gate] = field(default_factory=list)
+    refusal: RemoteError | None = None
+
+    async def TellGate(self, request: gate_pb2.TellGateRequest, context: Any) -> gate_pb2.TellGateResponse:
+        if self.refusal:
+            raise self.refusal
+        self.told.append(request.gate)
+        return gate_pb2.TellGateResponse()

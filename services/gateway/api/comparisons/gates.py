@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from proctor.v1 import comparison_pb2, comparison_service_pb2
+from proctor.v1 import gate_service_pb2 as gate_pb2
 from proctor.values.comparison import (
     DEFAULT_MARGIN_POINTS,
     GATE_MAX_FAILED_SHARE,
@@ -21,7 +22,7 @@ from services.gateway.api.comparisons.routes import (
     difference_shown,
     run_names,
 )
-from services.gateway.backends.calls import ResultsCalls
+from services.gateway.backends.calls import BackendCalls
 from services.gateway.http.parameters import MAX_FIELDS, MAX_TASKS, RequestBody, Text
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import present
@@ -124,8 +125,11 @@ class Gated(BaseModel):
     responses=problems(400, 404, 409, 422, 503),
     summary="Decide whether a run is worse than another by more than a margin",
 )
-async def gate(results: ResultsCalls, body: GateRequest) -> Gated:
-    response = await results.comparisons.GateRun(body.to_proto())
+async def gate(backends: BackendCalls, body: GateRequest) -> Gated:
+    response = await backends.results.comparisons.GateRun(body.to_proto())
+    if response.gate.verdict == comparison_pb2.GATE_VERDICT_FAIL:
+        # Before the answer: a caller who has none asks again, and nothing is told twice.
+        await backends.scheduler.gates.TellGate(gate_pb2.TellGateRequest(gate=response.gate))
     return Gated(gate=gate_shown(response.gate))
 
 

@@ -74,7 +74,7 @@ class NoticesView:
             NoticeEvent.BUDGET_NEARLY_SPENT: "80 % of its budget is spent",
             NoticeEvent.QUEUE_STUCK: "it brings nothing for 30 minutes",
             NoticeEvent.SCHEDULE_REFUSED: "a schedule could not order",
-            NoticeEvent.GATE_FAILED: "the gate of a schedule has failed",
+            NoticeEvent.GATE_FAILED: "a gate has failed",
             NoticeEvent.DROP: "a gated run is significantly worse than its base",
         }
         return [(event.value, name) for event, name in names.items()]

@@ -68,8 +68,9 @@ class PostgresRuns:
             # Not for a repeated call: its base may be deleted by now.
             if base is not None and stored is run:
                 await self.add_in(transaction, base, "")
-            if gate and stored is run:
-                await transaction.execute("add_run_gate", run_id=run.run_id, **asdict(gate))
+            if gate:
+                # Of a repeated call, too: it may compare the same run by another margin.
+                await transaction.execute("add_run_gate", run_id=stored.run_id, **asdict(gate))
             return stored
 
         try:

@@ -213,8 +213,9 @@ SELECT counted_cost FROM runs WHERE run_id = :run_id;
 -- name: add_run_trace: Store the trace that a run was ordered in
 INSERT INTO run_traces (run_id, traceparent) VALUES (:run_id, :traceparent);
 
--- name: add_run_gate: Store what a run is compared to once both have completed
-INSERT INTO run_gates (run_id, base_run_id, margin_points, alpha) VALUES (:run_id, :base_run_id, :margin_points, :alpha);
+-- name: add_run_gate: Store what a run is compared to once both have completed; nothing where it is stored
+INSERT INTO run_gates (run_id, base_run_id, margin_points, alpha) VALUES (:run_id, :base_run_id, :margin_points, :alpha)
+ON CONFLICT (run_id, base_run_id, margin_points) DO NOTHING;
 
 -- name: read_run_trace: Return the trace that a run was ordered in
 SELECT traceparent FROM run_traces WHERE run_id = :run_id;

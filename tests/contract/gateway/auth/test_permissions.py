@@ -28,7 +28,7 @@ from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
 from tests.fakes.gateway.http_calls import call
 
 PROTOS = Path(__file__).parents[4] / "protos" / "proctor" / "v1"
-INTERNAL_SERVICES = {"AccessService", "RunRecordService", "RequestCountService"}
+INTERNAL_SERVICES = {"AccessService", "GateService", "RunRecordService", "RequestCountService"}
 LIMITS = "/api/v1/queue/limits"
 QUEUE = "/api/v1/queue"
 CHANGES = {"max_running_runs": 2}

@@ -2,20 +2,28 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from uuid import uuid4
 
 import asyncpg
+import grpc
 import pytest
 import pytest_asyncio
 
+from proctor.v1 import comparison_pb2
+from proctor.v1 import gate_service_pb2 as gate_pb2
+from proctor.v1 import gate_service_pb2_grpc as gate_grpc
 from proctor.values.comparison import UntilDecided
 from proctor.values.names.run_labels import RunLabels
 from proctor.values.run import RunId
+from services.common.clock import SystemClock
 from services.common.errors import InvalidParameter, RunNotFound
+from services.common.grpc.server import serve_grpc
 from services.common.postgres import PostgresSession
 from services.scheduler.gates.gate_runs import GateRuns
 from services.scheduler.gates.gated_run import GatedRun
+from services.scheduler.gates.grpc_api import SERVICE_NAME, GrpcGateApi
 from services.scheduler.gates.postgres import PostgresGatedRuns
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.limits.postgres import PostgresLimits
@@ -55,6 +63,29 @@ class GateSite:
 
     async def gate(self, token: FencingToken | None = None) -> None:
         await self.gating.gate_all(token or await self.begin_term())
+
+    @asynccontextmanager
+    async def told_gates(self) -> AsyncIterator["gate_grpc.GateServiceAsyncStub"]:
+        stored = PostgresGatedRuns(session=self.session)
+        api = GrpcGateApi(told=stored, clock=SystemClock())
+        server = await serve_grpc("127.0.0.1:0", [api.register], [SERVICE_NAME])
+        try:
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+                yield gate_grpc.GateServiceStub(channel)
+        finally:
+            await server.stop(0)
+
+    @staticmethod
+    def failing(run: str, base: str, margin_points: float) -> gate_pb2.TellGateRequest:
+        gate = comparison_pb2.Gate(
+            runs=[comparison_pb2.ComparedRun(run_id=run), comparison_pb2.ComparedRun(run_id=base)],
+            verdict=comparison_pb2.GATE_VERDICT_FAIL,
+            margin_points=margin_points,
+            alpha=0.05,
+        )
+        worse = comparison_pb2.Difference(task="sst2", metric="acc", first_mean=0.8, second_mean=0.9)
+        gate.tasks.add(difference=worse, verdict=comparison_pb2.GATE_VERDICT_FAIL)
+        return gate_pb2.TellGateRequest(gate=gate)
 
     async def begin_term(self) -> FencingToken:
         return FencingToken(await self.session.fetchval("begin_term"))
@@ -119,13 +150,41 @@ async def test_run_that_failed_is_gated_once_a_retry_has_completed_it(site: Gate
     assert await site.told() == [("drop", f"Run frontier ({MODEL}): Down by 1.")]
 
 
-async def test_repeated_order_keeps_the_gate_of_the_first_one(site: GateSite) -> None:
-    bases = [await site.order() for _ in range(2)]
-    request = str(uuid4())
-    ordered = [await site.order(RunGate(base_run_id=base), request) for base in bases]
-    assert ordered[0] == ordered[1]
-    gates = await site.pool.fetch("SELECT run_id, base_run_id FROM run_gates")
-    assert [(str(row["run_id"]), str(row["base_run_id"])) for row in gates] == [(ordered[0], bases[0])]
+async def test_repeated_order_adds_a_gate_with_another_margin(site: GateSite) -> None:
+    await site.wants("gate_failed")
+    base, request = await site.order(), str(uuid4())
+    gates = [RunGate(base_run_id=base, margin_points=points) for points in (20, 5, 5)]
+    [run] = {await site.order(gate, request) for gate in gates}
+    await site.end(base, 50)
+    await site.end(run, 40)
+    await site.gate()
+    assert site.gates.asked == [(run, base)] * 2
+    assert await site.told() == [("gate_failed", f"Run frontier ({MODEL}): Down by 10.")]
+    # Of a run that has ended, too.
+    assert await site.order(RunGate(base_run_id=base, margin_points=2), request) == run
+    await site.gate()
+    assert len(await site.told()) == 2
+
+
+async def test_gate_that_fails_for_a_caller_is_told_once_for_each_base_and_margin(site: GateSite) -> None:
+    await site.wants("gate_failed", "drop")
+    base, other = [await site.order() for _ in range(2)]
+    run = await site.order(RunGate(base_run_id=base, margin_points=5))
+    for each, points in ((base, 50), (other, 60), (run, 40)):
+        await site.end(each, points)
+    asked = ((base, 5.0), (base, 5.0), (base, 2.0), (other, 5.0), (base, 5.0), (base, 20.0))
+    async with site.told_gates() as service:
+        await asyncio.gather(*(service.TellGate(site.failing(run, *each)) for each in asked))
+        # The one that the order named.
+        await site.gate()
+        await site.gate()
+        passed = site.failing(run, other, 50)
+        passed.gate.verdict = comparison_pb2.GATE_VERDICT_PASS
+        await service.TellGate(passed)
+        await service.TellGate(site.failing(str(uuid4()), other, 5))
+    assert [event for event, _ in await site.told()] == ["gate_failed"] * 4
+    sentence = "Worse than its base by more than 2 points: sst2 0.9 → 0.8 (acc)."
+    assert f"Run frontier ({MODEL}): {sentence}" in [text for _, text in await site.told()]
 
 
 async def test_gate_goes_with_its_base(site: GateSite) -> None:
