@@ -75,8 +75,10 @@ class Order(BaseModel):
     suite: str = Field("", description="A suite, as list_suites gives it")
     dataset_id: str = Field("", description="A data set instead of a suite")
     judge: JudgeOfOrder | None = Field(None, description="Judge the answers of a run instead")
-    judges: list[NamedJudgeOfOrder] = Field(
-        [], description="Judges of the answers; the estimate is without their cost"
+    judges: list[NamedJudgeOfOrder] | None = Field(
+        None,
+        description="Judges of the answers, [] for none; default: those of the suite. "
+        "The estimate is without their cost",
     )
     until_decided: UntilDecidedOfOrder | None = Field(
         None, description="Compare with another model; estimate and max_cost are of each run"
@@ -104,7 +106,8 @@ class Order(BaseModel):
                 suite=self.suite,
                 dataset_id=self.dataset_id,
                 judge=self.judge.message() if self.judge else None,
-                judges=[judge.message() for judge in self.judges],
+                judges=[judge.message() for judge in self.judges or ()],
+                without_judges=self.judges == [],
                 until_decided=self.until_decided.message() if self.until_decided else None,
                 tasks=self.tasks,
                 limit=self.limit,

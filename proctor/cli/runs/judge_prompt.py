@@ -4,6 +4,7 @@ from pathlib import Path
 
 from proctor.client.errors import Refused
 from proctor.v1 import run_pb2
+from proctor.values.judging.named_judge import read_judge
 
 
 def prompt_or_document(text: str) -> tuple[str, str]:
@@ -18,13 +19,10 @@ def prompt_or_document(text: str) -> tuple[str, str]:
 
 
 def named_judge(text: str) -> run_pb2.NamedJudge:
-    """MODEL or MODEL:PROMPT: the prompt is behind the last colon, since names of models may have one."""
-    model, separator, prompt = text.rpartition(":")
-    if not separator:
-        return run_pb2.NamedJudge(model=text)
-    if not model or not prompt:
-        raise Refused(
-            f"--judge {text}: write it as MODEL or MODEL:PROMPT, such as openai/gpt-4.1:helpfulness."
-        )
-    name, document = prompt_or_document(prompt)
-    return run_pb2.NamedJudge(model=model, prompt=name, document=document)
+    """MODEL[:PROMPT][@SCALE]. Raises Refused."""
+    try:
+        judge = read_judge(text)
+    except ValueError as error:
+        raise Refused(f"--judge {error}.") from error
+    prompt, document = prompt_or_document(judge.prompt) if judge.prompt else ("", "")
+    return run_pb2.NamedJudge(model=judge.model, prompt=prompt, scale=judge.scale, document=document)

@@ -115,11 +115,12 @@ class OrderOptions:
     judge: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="MODEL[:PROMPT]",
+            metavar="MODEL[:PROMPT][@SCALE]",
             help="Judge the answers by this model once the run has completed (see `proctor judge`); "
-            "default prompt: correctness; repeat for several.",
+            "default prompt: correctness, on its scale; repeat for several.",
         ),
     ] = None
+    no_judge: Annotated[bool, typer.Option("--no-judge", help="Without the judges of the suite.")] = False
     against: Annotated[
         str,
         typer.Option(
@@ -184,6 +185,7 @@ def order_of(options: OrderOptions) -> run_pb2.RunOrder:
             reuse_answers=options.reuse_answers,
             stream_answers=options.stream_answers,
             judges=map(named_judge, options.judge or ()),
+            without_judges=options.no_judge,
             until_decided=_until_decided(options),
         )
     except ValueError as error:
@@ -232,6 +234,7 @@ def _refuse_contradictions(options: OrderOptions) -> None:
         "--task": options.task,
         "--num-fewshot": options.num_fewshot is not None,
         "--scoring-method": options.scoring_method != "auto",
+        "--no-judge": options.no_judge,
     }
     only_datasets = {
         "--metric": options.metric,
@@ -242,6 +245,8 @@ def _refuse_contradictions(options: OrderOptions) -> None:
     for name, is_given in misplaced.items():
         if is_given:
             raise Refused(f"{name} is for {kind} only: leave it out.")
+    if options.judge and options.no_judge:
+        raise Refused("--judge names a judge and --no-judge wants none: leave one of the two out.")
     _refuse_undecided(options)
 
 

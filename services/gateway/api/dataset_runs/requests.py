@@ -127,7 +127,7 @@ class DatasetRunRequest(LabelsGiven):
     truncate: TruncateField = Truncation.NONE
     reasoning: ReasoningField = Reasoning.SEPARATE
     base_url: BaseUrlField = ""
-    judges: JudgesField = Field(default_factory=list)
+    judges: JudgesField = None
     until_decided: UntilDecidedGiven | None = None
 
     def to_order(self) -> run_pb2.RunOrder:
@@ -152,7 +152,7 @@ class DatasetRunRequest(LabelsGiven):
             reuse_answers=self.reuse_answers,
             until_decided=self.until_decided.to_proto() if self.until_decided else None,
             stream_answers=self.stream_answers,
-            judges=[judge.to_proto() for judge in self.judges],
+            judges=[judge.to_proto() for judge in self.judges or ()],
         )
 
 

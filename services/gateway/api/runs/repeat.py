@@ -52,6 +52,7 @@ def repeating_body(run: run_pb2.Run) -> dict[str, Any]:
         config = {"provider": provider, "model": model}
         config |= {"base_url": order.base_url} if order.base_url else {}
         body = {"suite": repeated_suite(run), "config": config}
+        body |= {"judges": []} if order.without_judges else {}
         named = {"tasks": [*order.tasks]}
     options = chosen_options(order)
     if order.dataset_id:

@@ -111,8 +111,12 @@ class JudgeNamed(RequestBody):
 
 
 JudgesField = Annotated[
-    list[JudgeNamed],
-    Field(max_length=MAX_JUDGES, description="Judges of the answers, each checked before the job starts"),
+    list[JudgeNamed] | None,
+    Field(
+        max_length=MAX_JUDGES,
+        description="Judges of the answers, each checked before the job starts."
+        " Null means those of the suite, an empty list none",
+    ),
 ]
 
 
@@ -268,7 +272,7 @@ class RunRequest(LabelsGiven):
     stream_answers: StreamAnswers = False
     params: Params | None = Field(default=None, description="Parameters for any provider")
     max_cost: MaxCost = None
-    judges: JudgesField = Field(default_factory=list)
+    judges: JudgesField = None
     until_decided: UntilDecidedGiven | None = None
 
     @model_validator(mode="after")
@@ -298,7 +302,8 @@ class RunRequest(LabelsGiven):
             max_cost=self.max_cost,
             reuse_answers=self.reuse_answers,
             stream_answers=self.stream_answers,
-            judges=[judge.to_proto() for judge in self.judges],
+            judges=[judge.to_proto() for judge in self.judges or ()],
+            without_judges=self.judges == [],
             until_decided=self.until_decided.to_proto() if self.until_decided else None,
         )
 

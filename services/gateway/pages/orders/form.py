@@ -9,6 +9,7 @@ from starlette.datastructures import ImmutableMultiDict
 
 from proctor.v1 import run_pb2, sample_pb2
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
+from proctor.values.judging.named_judge import read_judge
 from proctor.values.names.model_name import split_model
 from proctor.values.names.run_labels import tags_in
 from proctor.values.run import window_seconds
@@ -33,6 +34,7 @@ REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT
 _NUMBERS = ("project_id", "limit", "num_fewshot", "rollouts", "max_cost")
 _WORDS = ("priority", "scoring_method", "prompt_form", "truncate", "reasoning")
 _SWITCHES = ("reuse_answers", "stream_answers")
+WITHOUT_JUDGES = "without_judges"
 # Fields that may have several values.
 _LISTS = ("tasks", "metric", "line_models", "judges")
 # Fields of the order, and reasons without a field, by the field of the form.
@@ -69,6 +71,7 @@ _LINKED = frozenset(
         UNTIL_DECIDED,
         MARGIN,
         ALPHA,
+        WITHOUT_JUDGES,
         "benchmark",
         "custom",
         "base_url",
@@ -146,10 +149,13 @@ class OrderForm:
         except ValidationError as error:
             # The sentences of the checks above are better, such as that for a missing model.
             raise FormFaults({**_faults_of(error), **faults}) from error
+        if judges and self.get(WITHOUT_JUDGES):
+            faults["judges"] = "Name no judges, or take the tick of the suite’s away."
         if faults:
             raise FormFaults(faults)
         order = request.to_order()
         order.judges.extend(judges)
+        order.without_judges = bool(self.get(WITHOUT_JUDGES)) and self.kind != "dataset"
         if self.kind == "dataset":
             order.suite, order.dataset_id = "", self.benchmark
             order.metrics.extend(metrics)
@@ -212,16 +218,16 @@ class OrderForm:
             return sample_pb2.MetricUse()
 
     def _judge(self, text: str, faults: dict[str, str]) -> run_pb2.NamedJudge:
-        """MODEL or MODEL:PROMPT, or as JSON what REST takes."""
-        if not text.startswith("{"):
-            model, separator, prompt = text.rpartition(":")
-            return run_pb2.NamedJudge(model=model if separator else text, prompt=prompt if separator else "")
+        """MODEL[:PROMPT][@SCALE], or as JSON what REST takes."""
         try:
+            if not text.startswith("{"):
+                judge = read_judge(text)
+                return run_pb2.NamedJudge(model=judge.model, prompt=judge.prompt, scale=judge.scale)
             return JudgeNamed.model_validate(read_json(text)).to_proto()
         except ValidationError as error:
             faults["judges"] = f"This is no judge: {form_sentence(error.errors()[0])}"
         except ValueError as error:
-            faults["judges"] = f"This is not JSON: {error}."
+            faults["judges"] = f"This is not JSON: {error}." if text.startswith("{") else f"{error}."
         return run_pb2.NamedJudge()
 
     def _params(self, faults: dict[str, str]) -> dict[str, Any]:

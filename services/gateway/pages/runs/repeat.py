@@ -8,6 +8,7 @@ from typing import Any
 
 from proctor.v1 import run_pb2, sample_pb2
 from proctor.values.comparison import DEFAULT_DECISION_ALPHA
+from proctor.values.judging.named_judge import judge_in_words
 from proctor.wire.comparison_notes import compares
 from services.gateway.api.runs.repeat import (
     chosen_options,
@@ -70,6 +71,7 @@ def form_link(run: run_pb2.Run) -> str:
     metrics = [_metric_text(each) for each in order.metrics]
     pairs += [("metric", each) for each in metrics or ([NO_METRIC] if order.dataset_id else [])]
     pairs += [("judges", _judge_text(each)) for each in order.judges]
+    pairs += [("without_judges", "1")] if order.without_judges else []
     return address("/runs/new", pairs + [("line_models", name) for name in order.line_models])
 
 
@@ -86,7 +88,8 @@ def command(run: run_pb2.Run) -> str:
     words += [*_option_words(chosen_options(order))]
     words += ["--completion-window", window] if (window := window_text(order)) else []
     words += ["--base-url", order.base_url] if order.base_url else []
-    words += [word for judge in order.judges for word in ("--judge", judge_in_words(judge))]
+    words += [word for judge in order.judges for word in ("--judge", _judge_words(judge))]
+    words += ["--no-judge"] if order.without_judges else []
     words += [*_decided_words(order.until_decided)] if order.HasField("until_decided") else []
     words += ["--project", project(order.project_id)] if order.project_id else []
     return shlex.join([*words, *_param_words(params_of(order))])
@@ -120,17 +123,14 @@ def _judge_command(order: run_pb2.RunOrder) -> str:
     return shlex.join([*words, *_param_words(params_of(order))])
 
 
-def judge_in_words(judge: run_pb2.NamedJudge) -> str:
+def _judge_words(judge: run_pb2.NamedJudge) -> str:
     """As `--judge` takes it; a document is a file of its own there."""
-    prompt = judge.prompt or ("FILE.yaml" if judge.document else "")
-    return f"{judge.model}:{prompt}" if prompt else judge.model
+    return judge_in_words(judge.model, judge.prompt or ("FILE.yaml" if judge.document else ""), judge.scale)
 
 
 def _judge_text(judge: run_pb2.NamedJudge) -> str:
-    """As the form takes it: JSON where a model and a prompt do not say all."""
-    if judge.document or judge.scale:
-        return json.dumps(named_judge(judge), ensure_ascii=False)
-    return judge_in_words(judge)
+    """As the form takes it: JSON for one with a document."""
+    return json.dumps(named_judge(judge), ensure_ascii=False) if judge.document else _judge_words(judge)
 
 
 def _option_words(options: dict[str, Any]) -> Iterable[str]:
@@ -180,7 +180,7 @@ def parameters_of(run: run_pb2.Run, leaving_out: Collection[str] = frozenset()) 
         ("completion_window", window_text(order)),
         ("line_models", ", ".join(order.line_models)),
         ("base_url", order.base_url),
-        ("judges", ", ".join(map(judge_in_words, order.judges))),
+        ("judges", "none" if order.without_judges else ", ".join(map(_judge_words, order.judges))),
     ):
         if text:
             yield LABELS[name], text

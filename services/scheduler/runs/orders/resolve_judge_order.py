@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import replace
 
-from proctor.values.judging.named_judge import NamedJudge
+from proctor.values.judging.named_judge import DEFAULT_PROMPT, NamedJudge
 from proctor.values.judging.scale import OF_PAIRS, PAIRS, Scale, read_scale
 from proctor.values.priority import default_priority
 from proctor.values.providers.pool import ConstrainedField, Pool
@@ -17,13 +17,9 @@ from services.scheduler.runs.orders.run_order import RunOrder
 _WITH_SCHEMAS = frozenset({"vllm", "ollama", "gemini"})
 
 
-# The prompt of a named judge without one.
-_USUAL_PROMPT = "correctness"
-
-
 def judging_order(run_id: str, order: RunOrder, named: NamedJudge) -> RunOrder:
     """The order of a judge that an order names; `run_id` is the run of that order."""
-    prompt = named.prompt or ("" if named.document else _USUAL_PROMPT)
+    prompt = named.prompt or ("" if named.document else DEFAULT_PROMPT)
     return RunOrder(
         suite="",
         model=named.model,

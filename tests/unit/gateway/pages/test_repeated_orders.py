@@ -76,7 +76,27 @@ def bare_run() -> run_pb2.Run:
     return run_pb2.Run(order=order)
 
 
-RUNS = {"full suite": full_suite_run, "full data set": full_dataset_run, "bare": bare_run}
+def judged_run() -> run_pb2.Run:
+    run = bare_run()
+    run.order.judges.add(model="ollama/a:8b", scale="1-5", prompt="style")
+    run.order.judges.add(model="openai/j", scale="labels:good=1,fair=0.5,poor=0")
+    run.order.judges.add(model="openai/j")
+    return run
+
+
+def unjudged_run() -> run_pb2.Run:
+    run = bare_run()
+    run.order.without_judges = True
+    return run
+
+
+RUNS = {
+    "full suite": full_suite_run,
+    "full data set": full_dataset_run,
+    "bare": bare_run,
+    "judged": judged_run,
+    "without judges": unjudged_run,
+}
 
 
 @pytest.fixture(params=RUNS)
@@ -126,6 +146,7 @@ def test_the_form_keeps_judges_and_what_decides() -> None:
     ("name", "text", "sentence"),
     [
         ("judges", '{"prompt": "style"}', "This is no judge: "),
+        ("judges", "a/b:", "'a/b:' is no judge: "),
         ("alpha", "often", "Write a number of 0 to 0.5"),
     ],
 )
