@@ -463,6 +463,7 @@ class RecordedOutcome(_message.Message):
     IS_MARKED_WRONG_FIELD_NUMBER: _builtins.int
     RECORDED_AT_FIELD_NUMBER: _builtins.int
     REQUEST_JSON_FIELD_NUMBER: _builtins.int
+    TARGETS_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """Name of the task."""
     status: Global___OutcomeStatus.ValueType
@@ -472,7 +473,7 @@ class RecordedOutcome(_message.Message):
     prompt: _builtins.str
     """The prompt as text."""
     target: _builtins.str
-    """The target as text."""
+    """The target as text; several, any of which is right, have " | " between them."""
     prediction: _builtins.str
     """The prediction: the text of the choice, or the output of the filters."""
     digest: _builtins.bytes
@@ -505,6 +506,10 @@ class RecordedOutcome(_message.Message):
     def recorded_at(self) -> _timestamp_pb2.Timestamp:
         """When it was recorded. A completion in the form of OpenAI, of REST and of exports, has it as `created`."""
 
+    @_builtins.property
+    def targets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The targets as texts, where there are several."""
+
     def __init__(
         self,
         *,
@@ -524,10 +529,11 @@ class RecordedOutcome(_message.Message):
         is_marked_wrong: _builtins.bool = ...,
         recorded_at: _timestamp_pb2.Timestamp | None = ...,
         request_json: _builtins.str = ...,
+        targets: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "recorded_at", b"recorded_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "digest", b"digest", "doc_id", b"doc_id", "is_golden", b"is_golden", "is_marked_wrong", b"is_marked_wrong", "is_reused", b"is_reused", "outcome", b"outcome", "prediction", b"prediction", "prompt", b"prompt", "recorded_at", b"recorded_at", "request_json", b"request_json", "row_id", b"row_id", "scores", b"scores", "status", b"status", "target", b"target", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "digest", b"digest", "doc_id", b"doc_id", "is_golden", b"is_golden", "is_marked_wrong", b"is_marked_wrong", "is_reused", b"is_reused", "outcome", b"outcome", "prediction", b"prediction", "prompt", b"prompt", "recorded_at", b"recorded_at", "request_json", b"request_json", "row_id", b"row_id", "scores", b"scores", "status", b"status", "target", b"target", "targets", b"targets", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

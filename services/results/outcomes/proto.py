@@ -12,7 +12,7 @@ from proctor.wire.values import OUTCOME
 from services.results.outcomes.outcome import ListedOutcome, OutcomeBatch, plausible
 from services.results.outcomes.record_logged import LoggedOutcome
 from services.results.samples.row_request import row_request
-from services.results.samples.sample import target_as_text
+from services.results.samples.sample import targets_as_texts
 from services.results.scoring.score import ScoreValue
 
 
@@ -64,6 +64,7 @@ def recorded_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:
     """The answer is shown with its reasoning apart; it is stored as the model's server sent it."""
     sample, scored = listed.sample, listed.scored
     scores = scored.scores.items()
+    targets = targets_as_texts(sample.target, listed.task.scoring.target_delimiter)
     recorded = outcome_pb2.RecordedOutcome(
         task=listed.task.task,
         outcome=OUTCOME.to_proto(_with_reasoning_apart(scored.outcome)),
@@ -71,7 +72,8 @@ def recorded_to_proto(listed: ListedOutcome) -> outcome_pb2.RecordedOutcome:
         doc_id=sample.doc_id,
         prompt=sample.prompt.as_text,
         choices=sample.target.choices,
-        target=target_as_text(sample.target, listed.task.scoring.target_delimiter),
+        target=" | ".join(targets),
+        targets=targets if len(targets) > 1 else (),
         prediction=scored.prediction,
         scores={metric: value for metric, value in scores if isinstance(value, float)},
         digest=sample.digest,

@@ -1,5 +1,6 @@
 """Samples and sample sets: prompts with the targets of their answers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.values.sample import Prompt
@@ -39,9 +40,14 @@ class SampleSet:
 
 def target_as_text(target: ScoringTarget, target_delimiter: str) -> str:
     """The target for a person or a table."""
+    return " | ".join(targets_as_texts(target, target_delimiter))
+
+
+def targets_as_texts(target: ScoringTarget, target_delimiter: str) -> Sequence[str]:
+    """The answers any of which is right."""
     texts = target.texts_of_choices(target_delimiter)
     if target.choice is not None and 0 <= target.choice < len(texts):
-        return texts[target.choice]
+        return [texts[target.choice]]
     if target.right_choices:
-        return " | ".join(texts[choice] for choice in target.right_choices if choice < len(texts))
-    return " | ".join(target.texts)
+        return [texts[choice] for choice in target.right_choices if choice < len(texts)]
+    return target.texts

@@ -43,10 +43,18 @@ def _judged(recorded: outcome_pb2.RecordedOutcome) -> JudgedAnswer:
         rollout=recorded.outcome.rollout,
         doc_id=recorded.doc_id,
         question=_question(recorded),
-        target=recorded.target,
+        target=_target(recorded),
         answer=_text(recorded),
         digest=recorded.digest,
     )
+
+
+def _target(recorded: outcome_pb2.RecordedOutcome) -> str:
+    """What is right: of several targets each in a line, so that no judge takes them for one answer."""
+    targets = [text for text in dict.fromkeys(recorded.targets) if text.strip()]
+    if len(targets) < 2:
+        return targets[0] if targets else recorded.target
+    return "Any of:\n" + "\n".join(f"- {text.strip()}" for text in targets)
 
 
 def _question(recorded: outcome_pb2.RecordedOutcome) -> str:

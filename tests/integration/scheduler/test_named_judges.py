@@ -3,19 +3,23 @@
 from dataclasses import replace
 from uuid import uuid4
 
+import grpc
 import pytest
 
+from proctor.v1 import outcome_pb2
 from proctor.values.judging.named_judge import NamedJudge
-from proctor.values.run import RunCounts, RunState
+from proctor.values.run import RunCounts, RunId, RunState
 from proctor.values.usage import NO_TOKENS
 from services.common.postgres import PostgresSession
 from services.scheduler.audit.audit_record import Action, ObjectKind
 from services.scheduler.audit.postgres import PostgresAudit
+from services.scheduler.planning.grpc_answers import GrpcAnswers
 from services.scheduler.postgres import QUERIES
 from services.scheduler.runs.lifecycle.errors import RequestIdTaken
 from services.scheduler.runs.lifecycle.postgres_led import PostgresLedRuns
 from services.scheduler.runs.lifecycle.run import RunFinish
 from services.scheduler.runs.lifecycle.submit_judges import SubmitJudges
+from tests.fakes.gateway.backend_services import FakeResults, results_server
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness
 from tests.fakes.scheduler.stores import add, admit, empty_stores, new_run
@@ -52,3 +56,19 @@ async def test_repeated_order_is_answered_with_the_first_run_though_its_suite_ha
         for other in (new_run(judges=(known,)), new_run(without_judges=True)):
             with pytest.raises(RequestIdTaken):
                 await runs.add(other, request)
+
+
+async def test_several_targets_are_shown_to_a_judge_as_alternatives() -> None:
+    run_id, results = RunId(str(uuid4())), FakeResults()
+    answered = outcome_pb2.Outcome(answer=outcome_pb2.Answer(text="It is Paris."))
+    named = [("Paris | Lutetia", ["Paris", " Lutetia", "Paris"]), ("Paris | ", ["Paris", ""]), ("Oslo", [])]
+    results.outcomes[run_id] = [
+        outcome_pb2.RecordedOutcome(outcome=answered, target=target, targets=targets)
+        for target, targets in named
+    ]
+    async with (
+        results_server(results) as server,
+        grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel,
+    ):
+        [judged] = [page async for page in GrpcAnswers(channel).pages(run_id)]
+    assert [each.target for each in judged] == ["Any of:\n- Paris\n- Lutetia", "Paris", "Oslo"]
