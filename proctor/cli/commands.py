@@ -46,7 +46,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "card": "results.export:card",
         "verify": "results.cards.verify:verify",
         "contamination": "results.contamination.commands:contamination_group",
-        "rescore": "results.rescore:rescore",
+        "rescore": "runs.rescore:rescore",
         "runs": "runs.commands:runs_group",
         "golden": "results.export:golden_group",
         "annotate": "results.annotate:annotate",

@@ -1,4 +1,4 @@
-"""`proctor rescore`: the stored answers of a task under other filters or metrics."""
+"""`proctor rescore`: the stored answers of a task under other filters or metrics, or to a judge."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -13,16 +13,21 @@ from proctor.cli.options import RunIdArgument, json_text, metric_use
 from proctor.cli.render.table import numbers, table, texts
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import mean_and_half_width, option_value
+from proctor.cli.runs.judge import JudgeOptions
+from proctor.cli.runs.judge import judge as judge_run
 from proctor.cli.suites.files import filter_list
+from proctor.client.errors import Refused
+from proctor.exit_codes import ExitCode
 from proctor.v1 import rescore_service_pb2 as rescore_pb2
 from proctor.v1 import run_pb2, summary_pb2
+from proctor.values.judging.named_judge import DEFAULT_PROMPT, read_judge
 
 
 async def rescore(
     session: Session,
     *,
     run_id: RunIdArgument,
-    task: Annotated[str, typer.Option(help="A task of the run.")],
+    task: Annotated[str, typer.Option(help="A task of the run; not with --judge.")] = "",
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -37,8 +42,21 @@ async def rescore(
     reasoning: Annotated[
         str, typer.Option(help="as-run | separate | keep: whether reasoning is scored with the answer.")
     ] = "as-run",
-) -> None:
+    judge: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL[:PROMPT][@SCALE]",
+            help="Let this model judge all answers instead, as `proctor judge` does, whose options say more.",
+        ),
+    ] = "",
+) -> ExitCode:
     """Score stored answers with other filters or metrics, without asking the model. The record stays."""
+    if judge:
+        if task or metric or filters or reasoning != "as-run":
+            raise Refused("A judge reads all answers by its prompt: leave out what is beside --judge.")
+        return await _judge(session, run_id, judge)
+    if not task:
+        raise Refused("Name what is scored: --task NAME, or a judge of all answers, --judge MODEL.")
     request = rescore_pb2.RescoreTaskRequest(
         run_id=run_id,
         task=task,
@@ -49,6 +67,16 @@ async def rescore(
     response = await session.client.rescoring.RescoreTask(request)
     has_rollouts = bool(response.unscored) and (await session.client.run(run_id)).order.rollouts > 1
     session.terminal.show(response, partial(_print_rescored, has_rollouts=has_rollouts))
+    return ExitCode.OK
+
+
+async def _judge(session: Session, run_id: str, given: str) -> ExitCode:
+    try:
+        named = read_judge(given)
+    except ValueError as error:
+        raise Refused(f"--judge {error}.") from error
+    options = JudgeOptions(model=named.model, prompt=named.prompt or DEFAULT_PROMPT, scale=named.scale)
+    return await judge_run(session, run_id, options, waits=True)
 
 
 def filters_json(path: Path) -> str:

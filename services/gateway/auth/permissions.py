@@ -71,6 +71,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("POST", "/runs/{job_id}/retry"): "RetryRun",
     ("POST", "/runs/{job_id}/delete"): "DeleteRun",
     ("POST", "/runs/{job_id}/labels"): "LabelRun",
+    ("POST", "/runs/{job_id}/judges"): "SubmitRun",
     ("POST", "/runs/{job_id}/archive"): "ArchiveRun",
     ("POST", "/runs/{job_id}/restore"): "RestoreRun",
     ("POST", "/runs/{job_id}/reclose"): "RecloseRun",

@@ -6,6 +6,10 @@ from dataclasses import dataclass, replace
 
 from proctor.values.generation import PARAMETER_RANGES, Range
 from proctor.values.providers.rules import RULES, ProviderRules
+from services.common.errors import ErrorKind
+
+# Refusals of orders that whoever fills in a form can mend.
+REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT, ErrorKind.EXHAUSTED})
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ from services.gateway.pages.rollouts import socket as rollout_socket
 from services.gateway.pages.runs import actions as run_actions
 from services.gateway.pages.runs import chosen as chosen_runs
 from services.gateway.pages.runs import export as run_files
+from services.gateway.pages.runs import judge_form, moved
 from services.gateway.pages.runs import labels as run_labels
-from services.gateway.pages.runs import moved
 from services.gateway.pages.runs import routes as runs
 from services.gateway.pages.schedules import routes as schedules
 from services.gateway.pages.settings import api_keys, notices, projects
@@ -48,6 +48,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     runs.router,
     run_actions.router,
     run_labels.router,
+    judge_form.router,
     answers.router,
     answer_files.router,
     annotations.router,

@@ -311,6 +311,20 @@ async def test_rescored_figures_stand_beside_the_recorded_ones(
     assert (await proctor("rescore", FIRST, "--task", "gsm8k", "--metric", "{f1}")).code == 2
 
 
+async def test_rescore_orders_a_judge_as_the_command_judge_does(
+    harness: GatewayHarness, proctor: CommandLine
+) -> None:
+    harness.scheduler.put(run_pb2.Run(run_id=FIRST, order=run_pb2.RunOrder(suite="glue", project_id=3)))
+    harness.scheduler.submitted_state = run_pb2.RUN_STATE_COMPLETED
+    assert (await proctor("rescore", FIRST, "--judge", "openai/judge:style@1-5")).code == 0
+    judge = ("judge", FIRST, "--model", "openai/judge", "--prompt", "style", "--scale", "1-5")
+    assert (await proctor(*judge)).code == 0
+    by_rescore, by_judge = (each.order for each in harness.scheduler.submitted)
+    assert by_rescore == by_judge
+    for wrong in (("--task", "t", "--judge", "openai/judge"), ("--judge", "openai/judge:"), ()):
+        assert (await proctor("rescore", FIRST, *wrong)).code == 2
+
+
 async def test_answers_that_cannot_be_rescored_are_named(
     harness: GatewayHarness, proctor: CommandLine
 ) -> None:

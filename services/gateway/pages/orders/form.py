@@ -13,7 +13,7 @@ from proctor.values.judging.named_judge import read_judge
 from proctor.values.names.model_name import split_model
 from proctor.values.names.run_labels import tags_in
 from proctor.values.run import window_seconds
-from services.common.errors import DomainError, ErrorKind
+from services.common.errors import DomainError
 from services.gateway.api.dataset_runs.requests import MetricWithOptions
 from services.gateway.api.runs.requests import JudgeNamed, RunRequest
 from services.gateway.http.errors import Faults, FormFaults
@@ -29,8 +29,6 @@ ALSO = "also"
 CRON, TIME_ZONE = "cron", "time_zone"
 GATE_BASE, GATE_MARGIN = "gate_base", "gate_margin_points"
 UNTIL_DECIDED, MARGIN, ALPHA = "until_decided", "margin_points", "alpha"
-# Refusals that whoever fills in the form can mend.
-REFUSALS = frozenset({ErrorKind.INVALID, ErrorKind.NOT_FOUND, ErrorKind.CONFLICT, ErrorKind.EXHAUSTED})
 _NUMBERS = ("project_id", "limit", "num_fewshot", "rollouts", "max_cost")
 _WORDS = ("priority", "scoring_method", "prompt_form", "truncate", "reasoning")
 _SWITCHES = ("reuse_answers", "stream_answers")

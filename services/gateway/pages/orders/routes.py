@@ -19,7 +19,8 @@ from services.gateway.http.paths import ORDER_PAGE
 from services.gateway.http.presentation import optional, present
 from services.gateway.pages import text
 from services.gateway.pages.addresses import address, keep_address
-from services.gateway.pages.orders.form import CRON, GATE_BASE, REFUSALS, OrderForm, faults_of_refusal
+from services.gateway.pages.order_fields import REFUSALS
+from services.gateway.pages.orders.form import CRON, GATE_BASE, OrderForm, faults_of_refusal
 from services.gateway.pages.orders.schedule import add_by_form
 from services.gateway.pages.orders.several import submit_form
 from services.gateway.pages.orders.view import EarlierRun, Estimate, OfferedOptions, earlier_run, order_view

@@ -11,7 +11,8 @@ from proctor.values.names.run_labels import tag_of_order
 from services.common.errors import DomainError
 from services.gateway.backends.calls import Scheduler
 from services.gateway.http.errors import FormFaults
-from services.gateway.pages.orders.form import ALSO, REFUSALS, OrderForm
+from services.gateway.pages.order_fields import REFUSALS
+from services.gateway.pages.orders.form import ALSO, OrderForm
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ from services.gateway.http.errors import FormFaults
 from services.gateway.http.parameters import JobId
 from services.gateway.http.project_names import key_project
 from services.gateway.pages.addresses import address
-from services.gateway.pages.orders.form import ALSO, REFUSALS, faults_of_refusal
+from services.gateway.pages.order_fields import REFUSALS
+from services.gateway.pages.orders.form import ALSO, faults_of_refusal
 from services.gateway.pages.orders.several import submit_form
 from services.gateway.pages.page import Notice, PageOf
 from services.gateway.pages.playground.form import MAX_MODELS, PARAMETERS, PlaygroundForm, prompt_of

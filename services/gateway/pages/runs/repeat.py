@@ -24,6 +24,7 @@ from services.gateway.api.runs.repeat import (
 from services.gateway.http.project_names import project
 from services.gateway.pages.addresses import address
 from services.gateway.pages.order_fields import LABELS, NAMES, NO_METRIC, PARAMETER_LABELS
+from services.gateway.pages.runs.judge_form import judge_link
 
 # Parameters of generation that `proctor run` has an option for.
 _OWN_OPTIONS = frozenset({"temperature", "max_tokens", "seed"})
@@ -58,7 +59,7 @@ def form_link(run: run_pb2.Run) -> str:
     params = params_of(order)
     custom = {name: value for name, value in params.items() if name not in NAMES}
     if order.HasField("judge"):
-        return f"/runs/{order.judge.run_id}#judged"
+        return judge_link(order)
     benchmark = f"dataset:{order.dataset_id}" if order.dataset_id else f"suite:{repeated_suite(run)}"
     pairs = [("model", order.model), ("benchmark", benchmark)]
     pairs += [(name, "1" if value is True else str(value)) for name, value in chosen_options(order).items()]

@@ -30,6 +30,7 @@ from services.gateway.pages.live.part import push
 from services.gateway.pages.page import PageOf
 from services.gateway.pages.runs.columns import COOKIE
 from services.gateway.pages.runs.figures_view import FiguresView, figures_view
+from services.gateway.pages.runs.judge_form import JudgeForm, judge_asked
 from services.gateway.pages.runs.judged_by import (
     JudgedByRow,
     PanelView,
@@ -68,6 +69,7 @@ class RunView:
     every: str
     ask: str
     judge: run_pb2.Judge | None
+    judge_form: JudgeForm
     judged_by: Sequence[JudgedByRow]
     judges: int
     refused_judges: str
@@ -114,8 +116,13 @@ class RunQuery:
 
 
 @router.get("/{job_id}")
-async def show_run(
-    page: PageOf, backends: RunBackends, now: Now, job_id: JobId, query: Annotated[RunQuery, Depends()]
+async def show_run(  # noqa: PLR0917  # what the page is made of
+    page: PageOf,
+    backends: RunBackends,
+    now: Now,
+    job_id: JobId,
+    query: Annotated[RunQuery, Depends()],
+    judge_form: Annotated[JudgeForm, Depends(judge_asked)],
 ) -> Response:
     scheduler, results, live_runs = backends
     run, summary, workers = await asyncio.gather(
@@ -136,6 +143,7 @@ async def show_run(
         points=live_runs.points(job_id),
         every=query.every if query.every in _EVERY else "",
         ask=query.ask,
+        judge_form=judge_form,
         judge=run.order.judge if run.order.HasField("judge") else None,
         judged_by=judged_by,
         judges=judges,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from proctor.cli.options import metric_use
-from proctor.cli.results.rescore import filters_json
+from proctor.cli.runs.rescore import filters_json
 from proctor.cli.suites.files import filter_list, suite_document, suite_root
 from proctor.client.errors import Refused
 
