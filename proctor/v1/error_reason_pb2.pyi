@@ -97,7 +97,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_DATASET_NOT_FOUND: _ErrorReason.ValueType  # 36
     """NOT_FOUND. {"dataset_id": "ds_…"}: no such data set."""
     ERROR_REASON_DATASET_IN_USE: _ErrorReason.ValueType  # 37
-    """FAILED_PRECONDITION. {"dataset_id": "ds_…", "run_id": "…"}: a run uses it."""
+    """FAILED_PRECONDITION. {"dataset_id": "ds_…", "run_id": "…"}: a run uses it. A run that the caller does not see is not named."""
     ERROR_REASON_INVALID_DATASET: _ErrorReason.ValueType  # 38
     """INVALID_ARGUMENT, over REST only. {"faults": "3 faults", "first": "…"}: lines of the upload are faulty, and the response lists them. UploadDataset returns the faults in its response."""
     ERROR_REASON_DATASET_TOO_LARGE: _ErrorReason.ValueType  # 39
@@ -117,7 +117,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_FILE_NOT_FOUND: _ErrorReason.ValueType  # 45
     """NOT_FOUND. {"file_id": "file-…"}: no such file."""
     ERROR_REASON_FILE_IN_USE: _ErrorReason.ValueType  # 46
-    """FAILED_PRECONDITION. {"file_id": "file-…", "batch_id": "batch_…"}, or with run_id: a batch or a run uses it."""
+    """FAILED_PRECONDITION. {"file_id": "file-…", "batch_id": "batch_…"}, or with run_id: a batch or a run uses it. A run that the caller does not see is not named."""
     ERROR_REASON_FILE_TOO_LARGE: _ErrorReason.ValueType  # 47
     """INVALID_ARGUMENT. {"name": "rows.jsonl", "limit": "…"}: the file has more bytes than a file of a batch may have."""
     ERROR_REASON_BATCH_NOT_FOUND: _ErrorReason.ValueType  # 48
@@ -309,7 +309,7 @@ ERROR_REASON_BASE_URL_NOT_ALLOWED: ErrorReason.ValueType  # 35
 ERROR_REASON_DATASET_NOT_FOUND: ErrorReason.ValueType  # 36
 """NOT_FOUND. {"dataset_id": "ds_…"}: no such data set."""
 ERROR_REASON_DATASET_IN_USE: ErrorReason.ValueType  # 37
-"""FAILED_PRECONDITION. {"dataset_id": "ds_…", "run_id": "…"}: a run uses it."""
+"""FAILED_PRECONDITION. {"dataset_id": "ds_…", "run_id": "…"}: a run uses it. A run that the caller does not see is not named."""
 ERROR_REASON_INVALID_DATASET: ErrorReason.ValueType  # 38
 """INVALID_ARGUMENT, over REST only. {"faults": "3 faults", "first": "…"}: lines of the upload are faulty, and the response lists them. UploadDataset returns the faults in its response."""
 ERROR_REASON_DATASET_TOO_LARGE: ErrorReason.ValueType  # 39
@@ -329,7 +329,7 @@ ERROR_REASON_RUN_STILL_ACTIVE: ErrorReason.ValueType  # 44
 ERROR_REASON_FILE_NOT_FOUND: ErrorReason.ValueType  # 45
 """NOT_FOUND. {"file_id": "file-…"}: no such file."""
 ERROR_REASON_FILE_IN_USE: ErrorReason.ValueType  # 46
-"""FAILED_PRECONDITION. {"file_id": "file-…", "batch_id": "batch_…"}, or with run_id: a batch or a run uses it."""
+"""FAILED_PRECONDITION. {"file_id": "file-…", "batch_id": "batch_…"}, or with run_id: a batch or a run uses it. A run that the caller does not see is not named."""
 ERROR_REASON_FILE_TOO_LARGE: ErrorReason.ValueType  # 47
 """INVALID_ARGUMENT. {"name": "rows.jsonl", "limit": "…"}: the file has more bytes than a file of a batch may have."""
 ERROR_REASON_BATCH_NOT_FOUND: ErrorReason.ValueType  # 48

@@ -83,19 +83,23 @@ class CommitSampleSetRequest(_message.Message):
 
     STAGING_ID_FIELD_NUMBER: _builtins.int
     SAMPLE_COUNT_FIELD_NUMBER: _builtins.int
+    PROJECT_ID_FIELD_NUMBER: _builtins.int
     staging_id: _builtins.str
     """As given to PutSamples."""
     sample_count: _builtins.int
     """Expected number of staged samples; the commit fails otherwise."""
+    project_id: _builtins.int
+    """Project of the run that is planned; sets of a declared project are shared with no other."""
     def __init__(
         self,
         *,
         staging_id: _builtins.str = ...,
         sample_count: _builtins.int = ...,
+        project_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["sample_count", b"sample_count", "staging_id", b"staging_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["project_id", b"project_id", "sample_count", b"sample_count", "staging_id", b"staging_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -110,7 +114,7 @@ class CommitSampleSetResponse(_message.Message):
     SAMPLE_SET_ID_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
     sample_set_id: _builtins.str
-    """UUID of the committed set. Equal digests give the same set."""
+    """UUID of the committed set. Equal samples with equal rows give the same set, within a declared project or outside of all."""
     digest: _builtins.bytes
     """SHA-256 over the ordered sample digests, each with the digests of its cluster and of its row's id and content, if any: 32 bytes."""
     def __init__(

@@ -322,10 +322,11 @@ CREATE INDEX run_tasks_same_requests ON run_tasks USING btree (request_digest) W
 CREATE TABLE sample_sets (
     sample_set_id uuid NOT NULL,
     digest bytea,
+    content_key bytea,
     same_as uuid,
     touched_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT sample_sets_committed_or_alias CHECK (((digest IS NULL) OR (same_as IS NULL))),
-    CONSTRAINT sample_sets_digest_key UNIQUE (digest),
+    CONSTRAINT sample_sets_content_key_key UNIQUE (content_key),
     CONSTRAINT sample_sets_pkey PRIMARY KEY (sample_set_id),
     CONSTRAINT sample_sets_same_as_fkey FOREIGN KEY (same_as) REFERENCES sample_sets(sample_set_id)
 );

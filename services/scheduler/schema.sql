@@ -107,8 +107,9 @@ CREATE TABLE dataset_contents (
     models text[] NOT NULL,
     endpoint text NOT NULL,
     stored_bytes bigint NOT NULL,
+    content_project_id bigint DEFAULT 0 NOT NULL,
     CONSTRAINT dataset_contents_row_count_check CHECK ((row_count > 0)),
-    CONSTRAINT dataset_contents_pkey PRIMARY KEY (digest, format),
+    CONSTRAINT dataset_contents_pkey PRIMARY KEY (content_project_id, digest, format),
     CONSTRAINT dataset_contents_prefix_key UNIQUE (prefix)
 );
 
@@ -121,13 +122,18 @@ CREATE TABLE datasets (
     format text NOT NULL,
     request_id uuid,
     project_id bigint DEFAULT 0 NOT NULL,
+    content_project_id bigint GENERATED ALWAYS AS (
+CASE
+    WHEN (project_id < '9000000000000000'::bigint) THEN (0)::bigint
+    ELSE project_id
+END) STORED NOT NULL,
     CONSTRAINT datasets_pkey PRIMARY KEY (dataset_id),
     CONSTRAINT datasets_request_id_key UNIQUE (request_id),
-    CONSTRAINT datasets_digest_format_fkey FOREIGN KEY (digest, format) REFERENCES dataset_contents(digest, format)
+    CONSTRAINT datasets_content_project_id_digest_format_fkey FOREIGN KEY (content_project_id, digest, format) REFERENCES dataset_contents(content_project_id, digest, format)
 );
 ALTER TABLE ONLY datasets FORCE ROW LEVEL SECURITY;
 CREATE INDEX datasets_newest ON datasets USING btree (uploaded_at DESC, dataset_id DESC);
-CREATE INDEX datasets_of_content ON datasets USING btree (digest, format);
+CREATE INDEX datasets_of_content ON datasets USING btree (content_project_id, digest, format);
 CREATE INDEX datasets_of_project ON datasets USING btree (project_id);
 CREATE INDEX datasets_of_user ON datasets USING btree (username);
 ALTER TABLE datasets ENABLE ROW LEVEL SECURITY;
@@ -162,15 +168,20 @@ CREATE TABLE files (
     fault_count bigint DEFAULT 0 NOT NULL,
     request_id uuid,
     project_id bigint DEFAULT 0 NOT NULL,
+    content_project_id bigint GENERATED ALWAYS AS (
+CASE
+    WHEN (project_id < '9000000000000000'::bigint) THEN (0)::bigint
+    ELSE project_id
+END) STORED NOT NULL,
     CONSTRAINT files_pkey PRIMARY KEY (file_id),
     CONSTRAINT files_prefix_key UNIQUE (prefix),
     CONSTRAINT files_request_id_key UNIQUE (request_id),
-    CONSTRAINT files_digest_format_fkey FOREIGN KEY (digest, format) REFERENCES dataset_contents(digest, format)
+    CONSTRAINT files_content_project_id_digest_format_fkey FOREIGN KEY (content_project_id, digest, format) REFERENCES dataset_contents(content_project_id, digest, format)
 );
 ALTER TABLE ONLY files FORCE ROW LEVEL SECURITY;
 CREATE INDEX files_expiring ON files USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 CREATE INDEX files_newest ON files USING btree (created_at DESC, file_id DESC);
-CREATE INDEX files_of_content ON files USING btree (digest, format);
+CREATE INDEX files_of_content ON files USING btree (content_project_id, digest, format);
 CREATE INDEX files_of_project ON files USING btree (project_id);
 CREATE INDEX files_of_user ON files USING btree (username);
 ALTER TABLE files ENABLE ROW LEVEL SECURITY;
@@ -772,7 +783,7 @@ CREATE VIEW dataset_rows WITH (security_invoker='true') AS
     dataset_contents.stored_bytes,
     datasets.project_id
    FROM (datasets
-     JOIN dataset_contents USING (digest, format));
+     JOIN dataset_contents USING (content_project_id, digest, format));
 
 CREATE VIEW file_rows WITH (security_invoker='true') AS
  SELECT files.file_id,
@@ -795,7 +806,7 @@ CREATE VIEW file_rows WITH (security_invoker='true') AS
     dataset_contents.stored_bytes,
     files.project_id
    FROM (files
-     LEFT JOIN dataset_contents USING (digest, format));
+     LEFT JOIN dataset_contents USING (content_project_id, digest, format));
 
 CREATE VIEW project_rows WITH (security_invoker='true') AS
  SELECT project_id,

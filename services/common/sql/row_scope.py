@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
+from proctor.values.names.project import is_declared
+
 EVERYTHING = "all"
 # First in a list: rows of projects that are not declared, which everybody sees, are left out too.
 WITHOUT_OPEN = "without_open"
@@ -27,6 +29,12 @@ class RowScope:
     @property
     def is_of_bound_key(self) -> bool:
         return self.readable.startswith(WITHOUT_OPEN)
+
+    def reads(self, project_id: int) -> bool:
+        """Whether rows of a project are seen."""
+        if is_declared(project_id):
+            return self.readable == EVERYTHING or str(project_id) in self.readable.split(",")
+        return not self.is_of_bound_key
 
     def reading_all(self) -> "RowScope":
         return self if self.readable == EVERYTHING else replace(self, readable=EVERYTHING)

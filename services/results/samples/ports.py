@@ -25,8 +25,8 @@ class SampleSetStore(SampleReader[StoredSample], Protocol):
         """Stores samples, in place of those at their positions. Raises SampleSetCommitted."""
         ...
 
-    async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
-        """Makes the set readable, or deletes it for the committed set with the same digests."""
+    async def commit(self, staging_id: str, sample_count: int, project_id: int = 0) -> SampleSet:
+        """Makes the set readable, or deletes it for an equal one; those of a declared project are its own."""
         ...
 
     async def weights(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, int]:

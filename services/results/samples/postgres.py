@@ -7,6 +7,7 @@ import asyncpg
 import orjson
 
 from proctor.v1 import sample_pb2
+from proctor.values.names.project import declared_or_none
 from proctor.values.sample import ChatMessage, Prompt
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.samples.errors import (
@@ -47,10 +48,10 @@ class PostgresSampleSets:
         except asyncpg.CharacterNotInRepertoireError as error:
             raise UnstorableSamples(position=samples[0].position) from error
 
-    async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
+    async def commit(self, staging_id: str, sample_count: int, project_id: int = 0) -> SampleSet:
         async def commit(transaction: PostgresTransaction) -> SampleSet:
             committed = await _lock(transaction, staging_id)
-            return committed or await _commit(transaction, staging_id, sample_count)
+            return committed or await _commit(transaction, staging_id, sample_count, project_id)
 
         return await self._session.run(commit)
 
@@ -116,18 +117,25 @@ async def _lock(transaction: PostgresTransaction, sample_set_id: str) -> SampleS
     return SampleSet(row["same_as"], kept["digest"])
 
 
-async def _commit(transaction: PostgresTransaction, staging_id: str, sample_count: int) -> SampleSet:
-    staged = await transaction.fetchrow("measure_samples", sample_set_id=staging_id)
+async def _commit(
+    transaction: PostgresTransaction, staging_id: str, sample_count: int, project_id: int
+) -> SampleSet:
+    staged = await transaction.fetchrow(
+        "measure_samples", sample_set_id=staging_id, project_id=declared_or_none(project_id)
+    )
     assert staged is not None
     if not staged["staged"] == staged["end_position"] == sample_count:
         raise SampleSetIncomplete(
             sample_set_id=staging_id, staged=staged["staged"], sample_count=sample_count
         )
     digest: bytes = staged["digest"]
-    await transaction.execute("lock_digest", digest=digest)
-    same = await transaction.fetchrow("touch_digest", digest=digest)
+    content_key: bytes = staged["content_key"]
+    await transaction.execute("lock_content_key", content_key=content_key)
+    same = await transaction.fetchrow("touch_content_key", content_key=content_key)
     if same is None:
-        await transaction.execute("commit_sample_set", sample_set_id=staging_id, digest=digest)
+        await transaction.execute(
+            "commit_sample_set", sample_set_id=staging_id, digest=digest, content_key=content_key
+        )
         return SampleSet(staging_id, digest)
     await transaction.execute("alias_sample_set", sample_set_id=staging_id, same_as=same["sample_set_id"])
     await transaction.execute("delete_samples", sample_set_id=staging_id)

@@ -8,8 +8,8 @@ SELECT digest, same_as::text AS same_as FROM sample_sets WHERE sample_set_id = :
 -- name: unstage_samples: Delete the samples that a repeated chunk replaces
 DELETE FROM samples WHERE sample_set_id = :sample_set_id AND position = ANY (:positions);
 
--- name: measure_samples: Return the count of staged samples, the range of their positions, and a digest
--- The digest covers their digests, passages and named rows.
+-- name: measure_samples: Return the count of staged samples, the range of their positions, a digest and a key
+-- The digest covers their digests, passages and named rows; the key all that is stored of them, and whose they are.
 SELECT
     count(*) AS staged,
     coalesce(max(position), -1) + 1 AS end_position,
@@ -18,22 +18,29 @@ SELECT
         digest || CASE cluster WHEN '' THEN ''::bytea ELSE sha256(convert_to(cluster, 'UTF8')) END
             || CASE row_id WHEN '' THEN ''::bytea ELSE sha256(convert_to(row_id || chr(10) || doc_json, 'UTF8')) END,
         ''::bytea ORDER BY position
-    ), ''::bytea)) AS digest
+    ), ''::bytea)) AS digest,
+    sha256(int8send(:project_id) || coalesce(string_agg(
+        sha256(
+            digest || int8send(doc_id) || sha256(convert_to(cluster, 'UTF8')) || sha256(convert_to(row_id, 'UTF8'))
+                || sha256(convert_to(doc_json, 'UTF8'))
+        ),
+        ''::bytea ORDER BY position
+    ), ''::bytea)) AS content_key
 FROM samples
 WHERE sample_set_id = :sample_set_id;
 
--- name: lock_digest: Let commits of equal sets wait for each other until their transactions end
+-- name: lock_content_key: Let commits of equal sets wait for each other until their transactions end
 -- No lock of a row: the set that both would commit may not exist yet.
-SELECT pg_advisory_xact_lock(hashtextextended(encode(:digest, 'hex'), 0));
+SELECT pg_advisory_xact_lock(hashtextextended(encode(:content_key, 'hex'), 0));
 
--- name: touch_digest: Return the committed set of a digest, which is not collected for a while
-UPDATE sample_sets SET touched_at = now() WHERE digest = :digest RETURNING sample_set_id::text AS sample_set_id;
+-- name: touch_content_key: Return the committed set of a key, which is not collected for a while
+UPDATE sample_sets SET touched_at = now() WHERE content_key = :content_key RETURNING sample_set_id::text AS sample_set_id;
 
 -- name: touch_sample_set: Return the digest of a committed set, which is not collected for a while
 UPDATE sample_sets SET touched_at = now() WHERE sample_set_id = :sample_set_id AND digest IS NOT NULL RETURNING digest;
 
--- name: commit_sample_set: Name a staged set by its digest
-UPDATE sample_sets SET digest = :digest, touched_at = now() WHERE sample_set_id = :sample_set_id;
+-- name: commit_sample_set: Name a staged set by its digest and its key
+UPDATE sample_sets SET digest = :digest, content_key = :content_key, touched_at = now() WHERE sample_set_id = :sample_set_id;
 
 -- name: alias_sample_set: Store which committed set a staged one equals
 UPDATE sample_sets SET same_as = :same_as WHERE sample_set_id = :sample_set_id;

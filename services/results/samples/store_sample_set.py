@@ -39,10 +39,10 @@ class StoreSampleSet:
         if samples:
             await self.sample_sets.stage(staging_id, samples)
 
-    async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
+    async def commit(self, staging_id: str, sample_count: int, project_id: int = 0) -> SampleSet:
         if sample_count < 1:
             raise invalid_field("sample_count", "must be 1 or more: a set has at least one sample")
-        return await self.sample_sets.commit(staging_id, sample_count)
+        return await self.sample_sets.commit(staging_id, sample_count, project_id)
 
 
 def _read(scoring: TaskScoring) -> CompiledScoring:

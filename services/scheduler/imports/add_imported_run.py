@@ -159,7 +159,7 @@ class AddImportedRun:
     ) -> None:
         assert checked.run is not None
         log = checked.run
-        stored = await self._samples(log, suite, parts)
+        stored = await self._samples(log, suite, parts, run.order.project_id)
         groups, missing = _groups(log, suite)
         await self.logged.open_logged(run, ImportedPlan(log.tool, stored.tasks, groups, missing))
         await self._answers(run, stored, parts)
@@ -174,7 +174,9 @@ class AddImportedRun:
         if not await self.runs.add(closed, planned, header.request_id, checked.digest):
             raise ImportInterrupted(name=run.environment[FILE], limit=MAX_SECONDS)
 
-    async def _samples(self, log: LoggedRun, suite: SuiteDefinition | None, parts: LoggedParts) -> _Stored:
+    async def _samples(
+        self, log: LoggedRun, suite: SuiteDefinition | None, parts: LoggedParts, project_id: int
+    ) -> _Stored:
         stored = _Stored()
         ours = {task.name: task for task in suite.tasks} if suite else {}
         for index, task in enumerate(log.tasks):
@@ -185,7 +187,7 @@ class AddImportedRun:
                 rendered = await asyncio.to_thread(render.render, [each.sample for each in samples])
                 await self.record.put_samples(staging_id, rendered, None)
                 count += len(samples)
-            committed = await self.record.commit_sample_set(staging_id, count)
+            committed = await self.record.commit_sample_set(staging_id, count, project_id)
             planned = PlannedTask(
                 task=task.task,
                 version=task.version,

@@ -48,7 +48,9 @@ class ImportedRecord(Protocol):
         self, staging_id: str, samples: Sequence[RenderedSample], scoring: TaskScoring | None
     ) -> None: ...
 
-    async def commit_sample_set(self, staging_id: str, sample_count: int) -> CommittedSet: ...
+    async def commit_sample_set(
+        self, staging_id: str, sample_count: int, project_id: int
+    ) -> CommittedSet: ...
 
     async def close_run(
         self, run: Run, state: RunState, *, allow_partial: bool, unscored: TokenUsage

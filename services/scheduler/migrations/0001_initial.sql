@@ -136,7 +136,8 @@ CREATE TABLE user_suite_files (
 
 -- The bytes of data sets and files that users upload are in the object store, under prefixes that are all recorded here.
 
--- The checked rows of an uploaded file. Equal uploads share one content.
+-- The checked rows of an uploaded file. Equal uploads share one content, those of a declared project among themselves: the
+-- time that an upload or a deletion takes tells nobody what others have.
 CREATE TABLE dataset_contents (
     -- SHA-256 of the file as uploaded.
     digest text NOT NULL,
@@ -149,7 +150,9 @@ CREATE TABLE dataset_contents (
     endpoint text NOT NULL,
     -- Bytes of the rows as stored, packed.
     stored_bytes bigint NOT NULL,
-    PRIMARY KEY (digest, format)
+    -- 0 for uploads that are in no declared project.
+    content_project_id bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (content_project_id, digest, format)
 );
 
 CREATE TABLE datasets (
@@ -163,11 +166,14 @@ CREATE TABLE datasets (
     request_id uuid UNIQUE,
     -- 0 is no project.
     project_id bigint NOT NULL DEFAULT 0,
-    FOREIGN KEY (digest, format) REFERENCES dataset_contents
+    -- As in dataset_contents.
+    content_project_id bigint NOT NULL
+        GENERATED ALWAYS AS (CASE WHEN project_id < 9000000000000000 THEN 0 ELSE project_id END) STORED,
+    FOREIGN KEY (content_project_id, digest, format) REFERENCES dataset_contents
 );
 
 CREATE INDEX datasets_newest ON datasets (uploaded_at DESC, dataset_id DESC);
-CREATE INDEX datasets_of_content ON datasets (digest, format);
+CREATE INDEX datasets_of_content ON datasets (content_project_id, digest, format);
 CREATE INDEX datasets_of_user ON datasets (username);
 CREATE INDEX datasets_of_project ON datasets (project_id);
 
@@ -192,11 +198,14 @@ CREATE TABLE files (
     request_id uuid UNIQUE,
     -- 0 is no project; a batch and its files are of the project of its input file.
     project_id bigint NOT NULL DEFAULT 0,
-    FOREIGN KEY (digest, format) REFERENCES dataset_contents
+    -- As in dataset_contents.
+    content_project_id bigint NOT NULL
+        GENERATED ALWAYS AS (CASE WHEN project_id < 9000000000000000 THEN 0 ELSE project_id END) STORED,
+    FOREIGN KEY (content_project_id, digest, format) REFERENCES dataset_contents
 );
 
 CREATE INDEX files_newest ON files (created_at DESC, file_id DESC);
-CREATE INDEX files_of_content ON files (digest, format);
+CREATE INDEX files_of_content ON files (content_project_id, digest, format);
 CREATE INDEX files_of_user ON files (username);
 CREATE INDEX files_of_project ON files (project_id);
 CREATE INDEX files_expiring ON files (expires_at) WHERE expires_at IS NOT NULL;
@@ -240,7 +249,7 @@ CREATE VIEW dataset_rows WITH (security_invoker) AS
 SELECT dataset_id, name, username, uploaded_at, request_id, digest, format, prefix, size_bytes, row_count, target_count,
        models, endpoint, stored_bytes, project_id
 FROM datasets
-JOIN dataset_contents USING (digest, format);
+JOIN dataset_contents USING (content_project_id, digest, format);
 
 -- Files with their contents, if they have one. Faults are left out: a page of files needs none.
 CREATE VIEW file_rows WITH (security_invoker) AS
@@ -248,7 +257,7 @@ SELECT file_id, name, username, purpose, files.size_bytes AS file_bytes, created
        files.prefix AS file_prefix, fault_count, digest, format, dataset_contents.prefix, dataset_contents.size_bytes,
        row_count, target_count, models, endpoint, stored_bytes, project_id
 FROM files
-LEFT JOIN dataset_contents USING (digest, format);
+LEFT JOIN dataset_contents USING (content_project_id, digest, format);
 
 -- == uploads.task_sets ==
 

@@ -178,8 +178,10 @@ class GrpcRunRecord:
             SAMPLE.fill(request.samples.add(), sample)
         await _answer(self._record.PutSamples(request, timeout=_PUT_SECONDS))
 
-    async def commit_sample_set(self, staging_id: str, sample_count: int) -> CommittedSet:
-        request = run_record_pb2.CommitSampleSetRequest(staging_id=staging_id, sample_count=sample_count)
+    async def commit_sample_set(self, staging_id: str, sample_count: int, project_id: int) -> CommittedSet:
+        request = run_record_pb2.CommitSampleSetRequest(
+            staging_id=staging_id, sample_count=sample_count, project_id=project_id
+        )
         response = await _answer(self._record.CommitSampleSet(request, timeout=_CLOSE_SECONDS))
         return CommittedSet(response.sample_set_id, response.digest)
 

@@ -151,7 +151,7 @@ class PlanRun:
                 if self.clock.monotonic() - phase_set_at >= PHASE_SECONDS:
                     await self._set_phase(token, run, f"planning {task.name}")
                     phase_set_at = self.clock.monotonic()
-        committed = await self.record.commit_sample_set(staging_id, count)
+        committed = await self.record.commit_sample_set(staging_id, count, run.order.project_id)
         planned = replace(
             opened.planned,
             sample_set_id=committed.sample_set_id,

@@ -115,7 +115,9 @@ class OpenableRecord(MissingSamples, Protocol):
         """Stages samples. With a `scoring`, samples that it cannot score are refused."""
         ...
 
-    async def commit_sample_set(self, staging_id: str, sample_count: int) -> CommittedSet: ...
+    async def commit_sample_set(
+        self, staging_id: str, sample_count: int, project_id: int
+    ) -> CommittedSet: ...
 
     async def open_run(self, run: Run, plan: PlanToOpen) -> Sequence[str]:
         """Opens the epoch and returns the recorded sample sets in order."""

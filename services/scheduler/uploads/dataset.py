@@ -55,6 +55,8 @@ class RowFacts:
 class DatasetContent:
     """Rows stored under `prefix` in the object store, shared by data sets and files with the same content.
 
+    What is in a declared project shares with nothing outside of it.
+
     `digest` is the SHA-256 of the `size_bytes` uploaded bytes. The rows take `stored_bytes`, compressed.
     """
 

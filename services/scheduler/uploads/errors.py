@@ -13,6 +13,10 @@ class DatasetInUse(DomainError, kind=ErrorKind.CONFLICT, reason="DATASET_IN_USE"
     """Run {run_id} uses the data set {dataset_id}, so it stays. Wait for the run, or cancel it first."""
 
 
+class DatasetInUseElsewhere(DatasetInUse, reason="DATASET_IN_USE"):
+    """A run of another project uses the data set {dataset_id}, so it stays until that run ends."""
+
+
 class DatasetTooLarge(DomainError, kind=ErrorKind.INVALID, reason="DATASET_TOO_LARGE"):
     """The file has more than {limit} {unit}{when}, which is the limit. Split it."""
 
@@ -67,6 +71,10 @@ class FileInUse(DomainError, kind=ErrorKind.CONFLICT, reason="FILE_IN_USE"):
 
 class FileInUseByRun(DomainError, kind=ErrorKind.CONFLICT, reason="FILE_IN_USE"):
     """The run {run_id} uses the file {file_id}, so it stays. Wait for the run, or cancel it first."""
+
+
+class FileInUseElsewhere(FileInUseByRun, reason="FILE_IN_USE"):
+    """A run of another project uses the file {file_id}, so it stays until that run ends."""
 
 
 class FileTooLarge(DomainError, kind=ErrorKind.INVALID, reason="FILE_TOO_LARGE"):

@@ -1,9 +1,10 @@
 """Faults of an uploaded file: the first by line and their number, and how they quote values."""
 
 import dataclasses
+import json
 from bisect import insort
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 
 import orjson
 
@@ -46,6 +47,16 @@ class DatasetFault:
     problem: str
     kind: FaultKind = dataclasses.field(default=FaultKind.INVALID, compare=False)
     text: str = dataclasses.field(default="", compare=False)
+
+
+def faults_to_json(faults: Iterable[DatasetFault]) -> str:
+    """Faults without the texts of their lines: nothing of a refused file is kept."""
+    return json.dumps([{**asdict(fault), "text": ""} for fault in faults])
+
+
+def faults_from_json(text: str) -> tuple[DatasetFault, ...]:
+    stored = json.loads(text)
+    return tuple(DatasetFault(**{**fault, "kind": FaultKind(fault["kind"])}) for fault in stored)
 
 
 class FaultList:

@@ -1,14 +1,12 @@
 """Data sets and files in Postgres, and the contents that they share."""
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID, uuid5
 
 import asyncpg
 
+from proctor.values.names.project import declared_or_none
 from proctor.values.plain import MAX_COUNTED
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
@@ -23,8 +21,8 @@ from services.scheduler.uploads.dataset import (
     NamedContent,
     RowFacts,
 )
-from services.scheduler.uploads.errors import DatasetNotFound, FaultKind, FileNotFound
-from services.scheduler.uploads.faults import DatasetFault
+from services.scheduler.uploads.errors import DatasetNotFound, FileNotFound
+from services.scheduler.uploads.faults import faults_from_json, faults_to_json
 from services.scheduler.uploads.quotas.postgres import PostgresStorage
 from services.scheduler.uploads.stored_file import (
     FileFaults,
@@ -75,7 +73,7 @@ class PostgresDatasets:
         request = request_of(dataset.user, request_id) if request_id else None
 
         async def add(transaction: PostgresTransaction) -> Dataset:
-            await transaction.execute("store_content", **content_values(dataset.content))
+            await transaction.execute("store_content", **content_values(dataset.content, dataset.project_id))
             await transaction.execute("add_dataset", **_dataset_values(dataset), request_id=request)
             # None where the insert did nothing: the request id has a data set already.
             row = await transaction.fetchrow("read_dataset", dataset_id=dataset.dataset_id)
@@ -153,10 +151,7 @@ class PostgresDatasets:
             named = dataset_id, row["name"], row["project_id"]
             await record_change(transaction, Change(author, Action.DELETE, ObjectKind.DATASET, *named))
             content = content_from_row(row)
-            deleted = await transaction.fetchval(
-                "delete_unused_content", digest=content.digest, format=content.format
-            )
-            if not deleted:
+            if not await transaction.fetchval("delete_unused_content", **_content_key(row)):
                 return None
             # In this transaction: a crash before the objects are deleted leaves a note for the sweep.
             await transaction.execute("add_unreferenced_prefix", prefix=content.prefix)
@@ -205,9 +200,14 @@ def content_from_row(row: asyncpg.Record) -> DatasetContent:
     )
 
 
-def content_values(content: DatasetContent) -> Mapping[str, object]:
+def _content_key(row: asyncpg.Record) -> Mapping[str, object]:
+    return {name: row[name] for name in ("content_project_id", "digest", "format")}
+
+
+def content_values(content: DatasetContent, project_id: int) -> Mapping[str, object]:
     facts = content.facts
     return {
+        "content_project_id": declared_or_none(project_id),
         "digest": content.digest,
         "format": content.format,
         "prefix": content.prefix,
@@ -322,7 +322,7 @@ class PostgresFiles:
             raise FileNotFound(file_id=file_id)
         await self._refuse_used(transaction, file_id)
         unreferenced = [held["prefix"]]
-        key = {"digest": held["digest"], "format": held["format"]}
+        key = _content_key(held)
         content = await transaction.fetchval("lock_content", **key)
         await transaction.execute("delete_file", file_id=file_id)
         if author:
@@ -342,7 +342,7 @@ async def add_file_in(transaction: PostgresTransaction, file: StoredFile, reques
     """
     content = file.content
     if content:
-        await transaction.execute("store_content", **content_values(content))
+        await transaction.execute("store_content", **content_values(content, file.project_id))
     request = request_of(file.user, request_id) if request_id else None
     await transaction.execute("add_file", **_file_values(file), request_id=request)
     row = await transaction.fetchrow("read_file", file_id=file.file_id)
@@ -366,7 +366,7 @@ def file_from_row(row: asyncpg.Record) -> StoredFile:
         prefix=row["file_prefix"],
         expires_at=row["expires_at"],
         content=content_from_row(row) if row["digest"] else None,
-        faults=FileFaults(_faults_from_json(row["faults"]), row["fault_count"]),
+        faults=FileFaults(faults_from_json(row["faults"]), row["fault_count"]),
         project_id=row["project_id"],
     )
 
@@ -384,17 +384,7 @@ def _file_values(file: StoredFile) -> Mapping[str, object]:
         "prefix": file.prefix,
         "digest": content.digest if content else None,
         "format": content.format if content else None,
-        "faults": json.dumps([_fault_to_json(fault) for fault in file.faults.first]),
+        "faults": faults_to_json(file.faults.first),
         "fault_count": file.faults.count,
         "project_id": file.project_id,
     }
-
-
-def _fault_to_json(fault: DatasetFault) -> Mapping[str, object]:
-    """The fault without the text of its line: nothing of a refused file is kept."""
-    return {name: value for name, value in asdict(fault).items() if name != "text"}
-
-
-def _faults_from_json(text: str) -> tuple[DatasetFault, ...]:
-    stored: list[dict[str, Any]] = json.loads(text)
-    return tuple(DatasetFault(**{**fault, "kind": FaultKind(fault["kind"])}) for fault in stored)

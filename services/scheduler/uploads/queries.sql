@@ -2,10 +2,13 @@
 
 -- name: store_content: Store a content, or find that of the same file, and lock it
 INSERT INTO dataset_contents (
-    digest, format, prefix, size_bytes, row_count, target_count, models, endpoint, stored_bytes
+    content_project_id, digest, format, prefix, size_bytes, row_count, target_count, models, endpoint, stored_bytes
 )
-VALUES (:digest, :format, :prefix, :size_bytes, :row_count, :target_count, :models, :endpoint, :stored_bytes)
-ON CONFLICT (digest, format) DO UPDATE SET digest = excluded.digest;
+VALUES (
+    :content_project_id, :digest, :format, :prefix, :size_bytes, :row_count, :target_count, :models, :endpoint,
+    :stored_bytes
+)
+ON CONFLICT (content_project_id, digest, format) DO UPDATE SET digest = excluded.digest;
 
 -- name: add_dataset: Store a data set, unless the same request has stored one
 INSERT INTO datasets (dataset_id, name, username, uploaded_at, digest, format, project_id, request_id)
@@ -20,11 +23,11 @@ SELECT
     name, project_id, digest, format, prefix, content.size_bytes, row_count, target_count, models, endpoint,
     stored_bytes
 FROM (
-    SELECT name, project_id, digest, format FROM datasets WHERE dataset_id = :upload_id
+    SELECT name, project_id, content_project_id, digest, format FROM datasets WHERE dataset_id = :upload_id
     UNION ALL
-    SELECT name, project_id, digest, format FROM files WHERE file_id = :upload_id
+    SELECT name, project_id, content_project_id, digest, format FROM files WHERE file_id = :upload_id
 ) AS named
-JOIN dataset_contents AS content USING (digest, format);
+JOIN dataset_contents AS content USING (content_project_id, digest, format);
 
 -- name: find_submitted_dataset: Return the data set of an earlier call
 SELECT * FROM dataset_rows WHERE request_id = :request_id;
@@ -44,10 +47,10 @@ SELECT dataset_id FROM datasets WHERE dataset_id = :dataset_id FOR UPDATE;
 
 -- name: lock_dataset_content: Return the content of a data set and lock it, so that nothing else refers to it meanwhile
 SELECT
-    name, project_id, dataset_contents.digest, dataset_contents.format, prefix, size_bytes, row_count, target_count, models,
-    endpoint, stored_bytes
+    name, project_id, content_project_id, dataset_contents.digest, dataset_contents.format, prefix, size_bytes, row_count,
+    target_count, models, endpoint, stored_bytes
 FROM datasets
-JOIN dataset_contents USING (digest, format)
+JOIN dataset_contents USING (content_project_id, digest, format)
 WHERE dataset_id = :dataset_id
 FOR UPDATE OF dataset_contents;
 
@@ -56,9 +59,15 @@ DELETE FROM datasets WHERE dataset_id = :dataset_id;
 
 -- name: delete_unused_content: Delete a content that no data set and no file refers to
 DELETE FROM dataset_contents
-WHERE digest = :digest AND format = :format
-    AND NOT EXISTS (SELECT FROM datasets WHERE datasets.digest = :digest AND datasets.format = :format)
-    AND NOT EXISTS (SELECT FROM files WHERE files.digest = :digest AND files.format = :format)
+WHERE content_project_id = :content_project_id AND digest = :digest AND format = :format
+    AND NOT EXISTS (
+        SELECT FROM datasets AS one
+        WHERE one.content_project_id = :content_project_id AND one.digest = :digest AND one.format = :format
+    )
+    AND NOT EXISTS (
+        SELECT FROM files AS one
+        WHERE one.content_project_id = :content_project_id AND one.digest = :digest AND one.format = :format
+    )
 RETURNING true;
 
 -- name: add_unreferenced_prefix: Record a prefix whose objects no content and no file refers to
@@ -108,10 +117,13 @@ ORDER BY created_at, file_id
 LIMIT :limit;
 
 -- name: lock_file_to_delete: Return the key of a file's content, and lock the file so that nothing begins to use it
-SELECT name, project_id, prefix, digest, format FROM files WHERE file_id = :file_id FOR UPDATE;
+SELECT name, project_id, prefix, content_project_id, digest, format FROM files WHERE file_id = :file_id FOR UPDATE;
 
 -- name: lock_content: Lock a content, so that nothing else refers to it meanwhile
-SELECT prefix FROM dataset_contents WHERE digest = :digest AND format = :format FOR UPDATE;
+SELECT prefix
+FROM dataset_contents
+WHERE content_project_id = :content_project_id AND digest = :digest AND format = :format
+FOR UPDATE;
 
 -- name: delete_file: Delete a file
 DELETE FROM files WHERE file_id = :file_id;

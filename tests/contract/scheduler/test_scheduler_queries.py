@@ -112,7 +112,7 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "request_id": RUN,
     },
     "delete_dataset": {"dataset_id": "'ds_1'"},
-    "delete_unused_content": {"digest": "'1'", "format": "'jsonl'"},
+    "delete_unused_content": {"content_project_id": "0", "digest": "'1'", "format": "'jsonl'"},
     "add_file": {
         "file_id": "'file-0'",
         "name": "'x'",
@@ -146,7 +146,7 @@ HOT: Mapping[str, Mapping[str, str]] = {
     "lock_file_to_delete": {"file_id": "'file-1'"},
     "lock_input_file": {"file_id": "'file-1'"},
     "find_batch_using_file": {"file_id": "'file-1'"},
-    "lock_content": {"digest": "'1'", "format": "'jsonl'"},
+    "lock_content": {"content_project_id": "0", "digest": "'1'", "format": "'jsonl'"},
     "delete_file": {"file_id": "'file-1'"},
     "list_expired_files": {"now": "'2026-06-01'", "limit": "100", "offset": "0"},
     "add_batch": {

@@ -245,7 +245,7 @@ async def test_nobody_but_members_with_the_role_store_anything(site: Site) -> No
 async def test_what_others_delete_takes_nothing_away_from_a_project(site: Site) -> None:
     path, content = "/admin/datasets/", site.ids["dataset_id"]
     before = await site.call("ann", "GET", f"{path}{content}/preview")
-    # The same contents, which are stored once.
+    # The same contents.
     copy = (await site.call("bob", "POST", f"{path}upload", data=rows())).body["dataset_id"]
     assert (await site.call("bob", "DELETE", path + copy)).status == 200
     after = await site.call("ann", "GET", f"{path}{content}/preview")

@@ -183,9 +183,9 @@ async def fill(site: Site) -> None:
     assert (await site.call("ann", "PUT", golden, json=marks)).status == 200
 
 
-async def ended(site: Site, path: str) -> None:
+async def ended(site: Site, path: str, user: str = "ann") -> None:
     async def is_over() -> bool:
-        return str((await site.call("ann", "GET", path)).body["status"]) == "completed"
+        return str((await site.call(user, "GET", path)).body["status"]) == "completed"
 
     await eventually(is_over, f"{path} is completed", 60)
 

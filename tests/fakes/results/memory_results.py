@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import cast
 
 from proctor.values.comparison import Decision
+from proctor.values.names.project import declared_or_none
 from proctor.values.outcome import FailureClass, OutcomeStatus
 from proctor.values.run import RunCounts, RunState, TaskCounts
 from proctor.values.usage import TokenUsage
@@ -49,6 +50,7 @@ class MemoryRows:
     touched: dict[str, datetime] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     committed: dict[str, SampleSet] = field(default_factory=dict)
+    owners: dict[str, int] = field(default_factory=dict)
     records: dict[str, RunRecord] = field(default_factory=dict)
     outcomes: dict[Key, ScoredOutcome] = field(default_factory=dict)
     summaries: dict[tuple[str, int], RunSummary] = field(default_factory=dict)
@@ -77,24 +79,22 @@ class MemorySampleSets:
     async def stage(self, staging_id: str, samples: Sequence[StoredSample]) -> None:
         if staging_id in self._rows.committed:
             raise SampleSetCommitted(sample_set_id=staging_id)
-        staged = self._rows.samples.setdefault(staging_id, {})
-        staged.update({sample.position: sample for sample in samples})
+        self._rows.samples.setdefault(staging_id, {}).update({sample.position: sample for sample in samples})
         self._rows.touched[staging_id] = SystemClock().now()
 
-    async def commit(self, staging_id: str, sample_count: int) -> SampleSet:
-        if staging_id in self._rows.committed:
-            kept = self._rows.committed[staging_id]
+    async def commit(self, staging_id: str, sample_count: int, project_id: int = 0) -> SampleSet:
+        if kept := self._rows.committed.get(staging_id):
             self._rows.touched[kept.sample_set_id] = SystemClock().now()
             return kept
-        staged = self._rows.samples.get(staging_id)
-        if staged is None:
+        if (staged := self._rows.samples.get(staging_id)) is None:
             raise SampleSetNotFound(sample_set_id=staging_id)
         if sorted(staged) != list(range(sample_count)):
             raise SampleSetIncomplete(sample_set_id=staging_id, staged=len(staged), sample_count=sample_count)
         digest = hashlib.sha256(b"".join(_identity(staged[at]) for at in range(sample_count))).digest()
-        same = [kept for kept in self._rows.committed.values() if kept.digest == digest]
-        kept = same[0] if same else SampleSet(staging_id, digest)
-        self._rows.committed[staging_id] = kept
+        owner = self._rows.owners[staging_id] = declared_or_none(project_id)
+        same = (kept for name, kept in self._rows.committed.items() if self._rows.owners[name] == owner)
+        equal = (kept for kept in same if self._rows.samples[kept.sample_set_id] == staged)
+        kept = self._rows.committed[staging_id] = next(equal, SampleSet(staging_id, digest))
         self._rows.touched[kept.sample_set_id] = SystemClock().now()
         return kept
 
@@ -129,7 +129,7 @@ class MemorySampleSets:
         staged = rows.samples.keys() - rows.committed.keys()
         leftovers = [each for each in staged if rows.touched[each] < touched_before]
         for sample_set_id in leftovers:
-            del self._rows.samples[sample_set_id]
+            del rows.samples[sample_set_id]
         return len(leftovers)
 
 

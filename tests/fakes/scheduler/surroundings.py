@@ -102,7 +102,7 @@ class InMemoryRecord:
             raise self.refusal
         self.staged.setdefault(staging_id, []).extend(samples)
 
-    async def commit_sample_set(self, staging_id: str, sample_count: int) -> CommittedSet:
+    async def commit_sample_set(self, staging_id: str, sample_count: int, project_id: int) -> CommittedSet:
         samples = self.staged.pop(staging_id)
         assert len(samples) == sample_count
         digest = sha256(b"".join(sample.digest for sample in samples)).digest()

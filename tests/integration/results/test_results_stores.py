@@ -1,17 +1,15 @@
 """The promises of what results keeps, held by the fake in memory and by Postgres alike."""
 
-import asyncio
 import math
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 import pytest_asyncio
 
 from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, Outcome, OutcomeStatus
 from proctor.values.run import RunState
-from proctor.values.sample import ChatMessage, Prompt
 from proctor.values.scoring import GroupMetric, TaskGroup
 from services.common.clock import SystemClock
 from services.common.migrations import migrate
@@ -23,9 +21,7 @@ from services.results.outcomes.ports import OutcomePage
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.errors import EpochNotOpen, EpochOver, RunIncomplete
 from services.results.runs.run_plan import RunFacts, RunPlan
-from services.results.samples.errors import SampleSetCommitted, SampleSetIncomplete, SampleSetNotFound
-from services.results.samples.sample import StoredSample
-from services.results.scoring.score import ScoringImpossible, ScoringTarget
+from services.results.scoring.score import ScoringImpossible
 from services.results.scoring.score_answer import score_answer
 from services.results.statistics.figure import Figure
 from services.results.summaries.ports import Stores
@@ -210,32 +206,6 @@ async def test_what_a_run_was_ordered_as_and_how_it_ended_is_kept(stores: Stores
     assert (reopened.state, reopened.frozen_at) == (None, None)
 
 
-async def test_all_that_a_target_may_hold_is_kept(stores: Stores) -> None:
-    sample_set_id = new_id()
-    several = ScoringTarget((" a", " b", " c"), None, ("b", "c"), (1, 2), ("a",), ("A", "B", "C"))
-    sample = replace(choice_sample(0, sample_set_id), target=several, doc_json="{}")
-    await stores.sample_sets.stage(sample_set_id, [sample])
-    await stores.sample_sets.commit(sample_set_id, 1)
-    assert await stores.sample_sets.targets(sample_set_id, [0]) == {0: several}
-    assert await stores.sample_sets.label_count(sample_set_id) == 3
-    assert (await stores.sample_sets.read(sample_set_id, [0]))[0].target == several
-
-
-async def test_a_set_whose_samples_share_other_passages_is_another_set(stores: Stores) -> None:
-    """Its figures have other errors: they rest on how many passages there are."""
-    salt = new_id()
-    committed = []
-    for clusters in (("", ""), ("p", "p"), ("p", "q"), ("p", "p")):
-        sample_set_id = new_id()
-        samples = [replace(choice_sample(at, salt), cluster=cluster) for at, cluster in enumerate(clusters)]
-        await stores.sample_sets.stage(sample_set_id, samples)
-        committed.append((await stores.sample_sets.commit(sample_set_id, 2)).sample_set_id)
-    assert len(set(committed)) == 3
-    assert committed[1] == committed[3]
-    assert await stores.sample_sets.clusters(committed[0]) == {}
-    assert await stores.sample_sets.clusters(committed[2]) == {0: "p", 1: "q"}
-
-
 async def test_the_first_summary_of_an_epoch_stays(stores: Stores) -> None:
     plan = await open_run(stores, 2)
     await record(stores, plan, answered(0), answered(1))
@@ -320,63 +290,6 @@ async def test_failures_of_an_earlier_epoch_are_not_listed(rows: Rows, stores: S
     ]
     assert of_all == [(1, 1), (2, 2)]
     assert of_failed == [(2, 2)]
-
-
-async def test_a_set_is_readable_once_committed(stores: Stores) -> None:
-    sample_set_id = new_id()
-    chat = Prompt(None, (ChatMessage("system", "Be brief."), ChatMessage("user", "Why?")))
-    samples = [
-        replace(choice_sample(0, sample_set_id), prompt=chat, cluster="passage"),
-        StoredSample(1, 5, bytes(32), Prompt("How?"), ScoringTarget((), None, ("so", "thus"))),
-    ]
-    await stores.sample_sets.stage(sample_set_id, samples)
-    with pytest.raises(SampleSetNotFound):
-        await stores.sample_sets.read(sample_set_id, [0])
-    await stores.sample_sets.stage(sample_set_id, samples[1:])
-    committed = await stores.sample_sets.commit(sample_set_id, 2)
-    assert await stores.sample_sets.commit(sample_set_id, 2) == committed
-    assert await stores.sample_sets.read(sample_set_id, [1, 0]) == {0: samples[0], 1: samples[1]}
-    assert await stores.sample_sets.targets(sample_set_id, [1, 7]) == {1: samples[1].target}
-    assert await stores.sample_sets.clusters(sample_set_id) == {0: "passage"}
-    assert await stores.sample_sets.label_count(sample_set_id) == 0
-    assert (await stores.sample_sets.weights(sample_set_id, [1, 7])) == {1: len("How?sothus")}
-    with pytest.raises(SampleSetCommitted):
-        await stores.sample_sets.stage(sample_set_id, samples)
-
-
-async def test_chunks_that_come_together_make_the_set_that_they_make_one_by_one(stores: Stores) -> None:
-    one_by_one, together = new_id(), new_id()
-    chunks = [[choice_sample(at, "chunks") for at in range(start, start + 50)] for start in range(0, 400, 50)]
-    for chunk in chunks:
-        await stores.sample_sets.stage(one_by_one, chunk)
-    async with asyncio.TaskGroup() as group:
-        for chunk in reversed(chunks):
-            group.create_task(stores.sample_sets.stage(together, chunk))
-    kept = await stores.sample_sets.commit(one_by_one, 400)
-    assert await stores.sample_sets.commit(together, 400) == kept
-
-
-async def test_a_set_with_gaps_is_not_committed(stores: Stores) -> None:
-    sample_set_id = new_id()
-    await stores.sample_sets.stage(
-        sample_set_id, [choice_sample(0, sample_set_id), choice_sample(2, sample_set_id)]
-    )
-    for count in (2, 3):
-        with pytest.raises(SampleSetIncomplete):
-            await stores.sample_sets.commit(sample_set_id, count)
-    with pytest.raises(SampleSetNotFound):
-        await stores.sample_sets.commit(new_id(), 1)
-
-
-async def test_leftovers_are_swept_and_committed_sets_stay(stores: Stores) -> None:
-    kept = (await open_run(stores, 2)).tasks[0].sample_set_id
-    left = new_id()
-    await stores.sample_sets.stage(left, [choice_sample(0, left)])
-    assert await stores.sample_sets.delete_staged(timedelta(days=1000)) == 0
-    assert await stores.sample_sets.delete_staged(timedelta(minutes=-1)) >= 1
-    assert len(await stores.sample_sets.read(kept, [0, 1])) == 2
-    with pytest.raises(SampleSetNotFound):
-        await stores.sample_sets.commit(left, 1)
 
 
 async def test_weights_that_are_no_numbers_are_not_scored_later_either(rows: Rows, stores: Stores) -> None:

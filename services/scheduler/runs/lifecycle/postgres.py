@@ -11,6 +11,7 @@ from proctor.values.run import RunId, RunState
 from services.common.checked_fields import refuse
 from services.common.errors import RunNotFound
 from services.common.postgres import PostgresSession, PostgresTransaction
+from services.common.sql.row_scope import current_scope
 from services.common.traces import current_trace
 from services.scheduler.audit.audit_record import Action, Author, Change, ObjectKind
 from services.scheduler.audit.postgres import record_change
@@ -45,7 +46,13 @@ from services.scheduler.runs.lifecycle.run_labels import LabelChange, labels_in_
 from services.scheduler.runs.orders.run_gate import RunGate
 from services.scheduler.suites.errors import UnknownSuite
 from services.scheduler.uploads.dataset import is_dataset_id
-from services.scheduler.uploads.errors import DatasetInUse, DatasetNotFound, FileInUseByRun
+from services.scheduler.uploads.errors import (
+    DatasetInUse,
+    DatasetInUseElsewhere,
+    DatasetNotFound,
+    FileInUseByRun,
+    FileInUseElsewhere,
+)
 
 # Goes out with `QueueFull`: runs finish in minutes, so an earlier order rarely finds room.
 RETRY_AFTER_SECONDS = 30
@@ -253,13 +260,18 @@ def change_of(run_id: RunId, action: Action, author: Author) -> Change:
 
 
 async def refuse_used_by_run(transaction: PostgresTransaction, upload_id: str) -> None:
-    """Raises `DatasetInUse` or `FileInUseByRun` while an unfinished run reads the data set or file."""
-    run_id = await transaction.fetchval("find_run_using_upload", upload_id=upload_id)
-    if run_id is None:
+    """Raises `DatasetInUse` or `FileInUseByRun` while an unfinished run reads the data set or file.
+
+    A run of a project that the caller does not see is not named.
+    """
+    row = await transaction.fetchrow("find_run_using_upload", upload_id=upload_id)
+    if row is None:
         return
-    if is_dataset_id(upload_id):
-        raise DatasetInUse(dataset_id=upload_id, run_id=str(run_id))
-    raise FileInUseByRun(file_id=upload_id, run_id=str(run_id))
+    is_dataset, is_seen = is_dataset_id(upload_id), current_scope().reads(row["project_id"])
+    used = {"dataset_id" if is_dataset else "file_id": upload_id}
+    if is_seen:
+        raise (DatasetInUse if is_dataset else FileInUseByRun)(**used, run_id=str(row["run_id"]))
+    raise (DatasetInUseElsewhere if is_dataset else FileInUseElsewhere)(**used)
 
 
 async def lock_user(transaction: PostgresTransaction, user: str) -> None:

@@ -100,7 +100,7 @@ ORDER BY task_index;
 SELECT batch_id FROM runs WHERE run_id = :run_id;
 
 -- name: find_run_using_upload: Return an unfinished run over a data set or file
-SELECT run_id FROM runs WHERE dataset_id = :upload_id AND state IN ('pending', 'running', 'paused') LIMIT 1;
+SELECT run_id, project_id FROM runs WHERE dataset_id = :upload_id AND state IN ('pending', 'running', 'paused') LIMIT 1;
 
 -- name: lock_run_to_delete: Keep a run from changing before this transaction ends
 SELECT state, is_closing, is_closed, batch_id, has_unwritten_files, project_id FROM runs WHERE run_id = :run_id FOR UPDATE;

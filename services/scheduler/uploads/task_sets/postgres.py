@@ -53,18 +53,23 @@ class PostgresTaskSets:
     async def use(self, tasks_digest: str, user: str, suite_digest: str = "") -> str:
         """The prefix of a set, which the suite with this digest uses from now on.
 
-        Without one it is kept for a while. Raises `TasksNotFound`.
+        Without one it is kept for a while. Raises `TasksNotFound`, also for a set that the user has not
+        uploaded: its digest alone opens nothing.
         """
 
         async def use(transaction: PostgresTransaction) -> str:
             row = await transaction.fetchrow("lock_task_set", digest=tasks_digest)
-            if row is None:
+            if row is None or not await self._has(transaction, tasks_digest, user):
                 raise TasksNotFound(tasks_digest=tasks_digest)
             await self._use(transaction, tasks_digest, user, suite_digest, row["size_bytes"])
             prefix: str = row["prefix"]
             return prefix
 
         return await self._session.run(use)
+
+    async def _has(self, transaction: PostgresTransaction, tasks_digest: str, user: str) -> bool:
+        found = await transaction.fetchval("find_task_set_use", tasks_digest=tasks_digest, username=user)
+        return found is not None
 
     async def _use(
         self,
@@ -75,7 +80,7 @@ class PostgresTaskSets:
         size_bytes: int,
     ) -> None:
         """A set counts once for its user, however many suites use it."""
-        earlier = await transaction.fetchval("find_task_set_use", tasks_digest=tasks_digest, username=user)
+        is_known = await self._has(transaction, tasks_digest, user)
         await transaction.execute(
             "use_task_set",
             tasks_digest=tasks_digest,
@@ -83,7 +88,7 @@ class PostgresTaskSets:
             suite_digest=suite_digest,
             since=self._clock.now(),
         )
-        if earlier is None:
+        if not is_known:
             # Orders of several projects may use it, so it counts towards none.
             added = StorageUse(bytes=size_bytes, files=1)
             await self._storage.check_added(transaction, user, 0, added)

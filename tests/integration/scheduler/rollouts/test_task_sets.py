@@ -133,6 +133,26 @@ async def test_equal_tasks_are_stored_once_and_count_for_each_user(
     assert await used(harness, user) == await used(harness, f"{user}-2") == (first.stored_bytes, 1)
 
 
+async def test_a_digest_alone_opens_no_tasks_of_others(
+    harness: BatchHarness, user: str, tmp_path: Path
+) -> None:
+    content = tasks_in(tmp_path)
+    uploaded = await upload(harness, content, user)
+    of_nobody = "0" * 64
+    refusals = []
+    for digest in (uploaded.tasks_digest, of_nobody):
+        async with refused() as reported:
+            await harness.rollouts.SubmitRollouts(order(digest, f"{user}-2"))
+        refusals.append((reported[0].kind, reported[0].reason, reported[0].message.replace(digest, "")))
+    assert refusals[0] == refusals[1]
+    assert refusals[0][:2] == (ErrorKind.NOT_FOUND, "TASKS_NOT_FOUND")
+    assert await used(harness, f"{user}-2") == (0, 0)
+    # Who has the tasks uploads them, and orders.
+    again = await upload(harness, content, f"{user}-2")
+    assert again == uploaded
+    await harness.rollouts.SubmitRollouts(order(again.tasks_digest, f"{user}-2"))
+
+
 async def test_an_order_names_tasks_by_digest_and_keeps_them_as_long_as_its_suite(
     harness: BatchHarness, user: str, tmp_path: Path
 ) -> None:
