@@ -15,6 +15,7 @@ import pytest
 
 from tests.e2e.harness.described_api import (
     Known,
+    calls_of,
     describe_with,
     names_of_both,
     shown_of,
@@ -101,13 +102,18 @@ async def test_every_answer_is_described_and_none_is_an_error_of_the_server(tmp_
             found = await walk(stack, description, WALK_LIMIT_SECONDS, *drawn, *size, *kept, headers=headers)
             lost = await lost_of(stack, bobs, "bob")
             secrets = {each for name in PATHS for each in bobs[name]} | {str(bobs_project), "of bob"}
-            shown = shown_of(archive, secrets)
+            calls = calls_of(archive)
+            shown = shown_of(calls, secrets)
             # Last, because it changes the limits that the others go by.
             only = ("--include-path", LIMITS)
             of_limits = await walk(
                 stack, description, WALK_LIMIT_SECONDS, *drawn, *only, headers=headers_of("operator")
             )
-    logging.getLogger(__name__).info("%d cases", found.cases + of_limits.cases)
+    errors = sum(call["response"]["status"] >= 500 for call in calls)
+    logging.getLogger(__name__).info(
+        "%d cases; %d of %d answers are errors of the server, %d show one of %d names of the other user",
+        *(found.cases + of_limits.cases, errors, len(calls), len(shown), len(secrets)),
+    )
     # How many there are, depends on the machine: the walk ends after SECONDS.
     assert found.cases > 10
     assert of_limits.cases > 10

@@ -102,10 +102,16 @@ async def describe_with(stack: StackHarness, known: Known, file: Path) -> None:
     file.write_text(json.dumps(document), encoding="utf-8")
 
 
-def shown_of(archive: Path, names: Collection[str]) -> list[str]:
-    """Answers in the HTTP archive of a walk that have a name which their request has not said."""
+def calls_of(archive: Path) -> Sequence[dict[str, Any]]:
+    """Requests and answers in the HTTP archive of a walk."""
+    calls: list[dict[str, Any]] = json.loads(archive.read_text(encoding="utf-8"))["log"]["entries"]
+    return calls
+
+
+def shown_of(calls: Sequence[Mapping[str, Any]], names: Collection[str]) -> list[str]:
+    """Answers that have a name which their request has not said."""
     found = []
-    for entry in json.loads(archive.read_text(encoding="utf-8"))["log"]["entries"]:
+    for entry in calls:
         asked, content = json.dumps(entry["request"]), entry["response"]["content"]
         text = content.get("text") or ""
         if content.get("encoding") == "base64":
