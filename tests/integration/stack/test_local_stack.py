@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,18 @@ from proctor.values.providers.pool import Provider
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.standin_service import standin_modules
 from tests.fakes.stack.state_dir import temporary_state_dir
+from tests.harness.servers import give_cluster
 
 REPOSITORY = Path(__file__).parents[3]
 EVERY_CHILD = ("postgres", "nats", "results", "scheduler", "gateway", "worker.remote")
 
 
 @pytest.fixture
-def state_dir() -> Iterator[Path]:
+async def state_dir() -> AsyncIterator[Path]:
+    """With a cluster of Postgres, which the supervisor's tests and `proctor up` make by initdb."""
     with temporary_state_dir() as folder:
+        folder.mkdir()
+        await give_cluster(folder, folder.with_name("postgres.log"))
         yield folder
 
 
@@ -104,16 +108,6 @@ async def test_every_child_that_is_killed_is_started_again(state_dir: Path, repo
     assert reports[-1] in (state_dir / "logs" / "stack.log").read_text()
 
 
-async def test_stop_leaves_no_process_and_no_state(state_dir: Path, reports: list[str]) -> None:
-    async with running_stack(stack_harness(state_dir), reports.append) as stack:
-        processes = family(pids_of(stack))
-        assert len(processes) > len(EVERY_CHILD), "the backends of Postgres are counted too"
-    assert none_alive(processes)
-    assert not is_locked(state_dir)
-    assert read_stack_state(state_dir) is None
-    assert not [line for line in reports if "killed" in line]
-
-
 async def test_child_that_cannot_be_stopped_keeps_no_other_running(
     state_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,18 +126,23 @@ async def test_child_that_cannot_be_stopped_keeps_no_other_running(
     assert not is_locked(state_dir)
 
 
-async def test_services_stop_in_order(state_dir: Path, reports: list[str]) -> None:
-    async with running_stack(stack_harness(state_dir), reports.append):
-        pass
-    stopped = [line["role"] for line in journal(state_dir) if line["event"] == "stopped"]
-    assert stopped == ["worker", "gateway", "scheduler", "results"]
-
-
-async def test_only_the_worker_sees_provider_keys_and_only_the_others_the_database(
+async def test_each_service_sees_its_own_secrets_and_all_stop_in_order_without_a_trace(
     state_dir: Path, reports: list[str]
 ) -> None:
-    async with running_stack(stack_harness(state_dir), reports.append):
-        pass
+    async with running_stack(stack_harness(state_dir), reports.append) as stack:
+        processes = family(pids_of(stack))
+        assert len(processes) > len(EVERY_CHILD), "the backends of Postgres are counted too"
+    stopped = [line["role"] for line in journal(state_dir) if line["event"] == "stopped"]
+    assert stopped == ["worker", "gateway", "scheduler", "results"]
+    assert none_alive(processes)
+    assert not is_locked(state_dir)
+    assert read_stack_state(state_dir) is None
+    assert not [line for line in reports if "killed" in line]
+    assert_each_saw_its_own(state_dir)
+
+
+def assert_each_saw_its_own(state_dir: Path) -> None:
+    """Only the worker saw keys of providers, and only the others the database."""
     assert roles_that_saw("OPENAI_API_KEY", state_dir) == {"worker"}
     assert roles_that_saw("ANTHROPIC_API_KEY", state_dir) == set()
     assert roles_that_saw("AWS_SECRET_ACCESS_KEY", state_dir) == {"scheduler", "results"}

@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -22,14 +22,18 @@ from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.fakes.thorough_cases import first_cases
 from tests.harness.processes import bound
+from tests.harness.servers import give_cluster
 
 REPOSITORY = Path(__file__).parents[3]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
 
 
 @pytest.fixture
-def state_dir() -> Iterator[Path]:
+async def state_dir() -> AsyncIterator[Path]:
+    """With a cluster of Postgres; initdb takes a second of CPU."""
     with temporary_state_dir() as folder:
+        folder.mkdir()
+        await give_cluster(folder, folder.with_name("postgres.log"))
         yield folder
 
 
@@ -167,6 +171,8 @@ def test_stopping_where_nothing_runs_says_so(state_dir: Path) -> None:
 
 @as_root
 async def test_a_normal_user_runs_the_stack_with_everything_his_own(state_dir: Path, start: Start) -> None:
+    # He makes a cluster himself.
+    shutil.rmtree(state_dir)
     state_dir.parent.chmod(0o777)
     supervisor = start(prefix=become_nobody())
     processes = family(await supervisor.until_running())
