@@ -20,7 +20,7 @@ from tests.harness.stack_harness import StackHarness
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 # `PROCTOR_CHAOS_ROLLOUTS=67` is 201 rollouts and a kill for every 20 of them: figures, not for every change.
-ROLLOUTS = int(os.environ.get("PROCTOR_CHAOS_ROLLOUTS", "6"))
+ROLLOUTS = int(os.environ.get("PROCTOR_CHAOS_ROLLOUTS", "4"))
 LIMIT_SECONDS = 150.0 if ROLLOUTS <= 6 else 900.0
 # More than an answer has, prompt included.
 MOST_TOKENS = 2000
