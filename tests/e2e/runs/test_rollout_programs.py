@@ -12,6 +12,7 @@ import pytest
 from proctor.client import errors
 from proctor.v1 import outcome_pb2, rollout_pb2
 from tests.e2e.harness.run_ends import all_outcomes, ended
+from tests.fakes.thorough_cases import first_cases
 from tests.fakes.worker.task_program import program_command
 from tests.harness.rollout_orders import MEND, harbor_tasks, rollouts_order
 from tests.harness.stack_harness import StackHarness
@@ -55,7 +56,7 @@ async def test_a_program_works_with_its_model_and_is_judged(
     assert "return 3 * n" in steps[3]["message"]
 
 
-@pytest.mark.parametrize("kind", ["MINI", "TERMINUS"])
+@first_cases(1, "kind", ["MINI", "TERMINUS"])
 async def test_agents_with_other_protocols_are_ordered_by_their_names(
     stack: StackHarness, tmp_path: Path, kind: str
 ) -> None:

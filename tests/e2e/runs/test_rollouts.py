@@ -22,6 +22,7 @@ from services.scheduler.runs.lifecycle.change_state import SWEEP_AFTER, SWEEP_SE
 from tests.e2e.harness.run_ends import all_outcomes, ended
 from tests.fakes.eventually import eventually
 from tests.fakes.stack.command_line import CommandLine
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.rollout_orders import MEND, SPOIL, archive, harbor_tasks, rollouts_order
 from tests.harness.rollout_tasks import harbor_folder, tb_meta_folder
 from tests.harness.stack_harness import StackHarness
@@ -112,7 +113,7 @@ async def test_artifacts_lie_in_the_object_store_until_their_run_is_deleted(
     )
 
 
-@pytest.mark.parametrize(("kind", "score"), [("ORACLE", 1.0), ("NONE", 0.25)])
+@first_cases(1, ("kind", "score"), [("ORACLE", 1.0), ("NONE", 0.25)])
 async def test_agents_without_a_model_ask_none(
     stack: StackHarness, tmp_path: Path, kind: str, score: float
 ) -> None:

@@ -11,6 +11,7 @@ from proctor.values.rollout import AgentKind, RanTests, RolloutAgent, RolloutSpe
 from services.common.sandboxes.errors import VerifierFailed
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.verification.verifier_result import VerifierResult
+from tests.fakes.thorough_cases import first_cases
 from tests.harness.rollout_tasks import (
     SOLVE,
     WRONG,
@@ -89,7 +90,7 @@ async def judged(rollouts: ExecuteRollout, task: RolloutTask) -> VerifierResult:
     return (await rollouts.execute(RolloutExecution(spec, "session"))).result
 
 
-@pytest.mark.parametrize("form", FORMS)
+@first_cases(3, "form", FORMS)
 async def test_tests_that_did_not_run_are_a_suspicion(
     rollouts: ExecuteRollout, tmp_path: Path, form: str
 ) -> None:
