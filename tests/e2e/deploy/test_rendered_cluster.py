@@ -150,24 +150,27 @@ async def test_run_completes_while_a_pod_of_each_service_is_replaced(
 async def test_every_service_counted_what_happened(cluster: RenderedCluster) -> None:
     """After the runs above."""
     documented = set(_METRIC.findall((DOCS / "metrics.md").read_text()))
-    texts = await asyncio.gather(
-        *(metrics_of(pod) for pod in cluster.pods if not pod.name.startswith("proctor-nats"))
-    )
-    samples = [sample for text in texts for sample in parsed(text)]
-    names = {sample.family for sample in samples if sample.family.startswith("proctor_")}
-    assert names <= documented
+    samples: list[Figure] = []
+
+    async def are_workers_counted() -> bool:
+        pods = [pod for pod in cluster.pods if not pod.name.startswith("proctor-nats")]
+        texts = await asyncio.gather(*map(metrics_of, pods))
+        samples[:] = [sample for text in texts for sample in parsed(text)]
+        return total("proctor_pool_workers", pool="fake", state="ready") >= 2
 
     def total(name: str, **labels: str) -> float:
         found = [each for each in samples if each.name == name and labels.items() <= each.labels.items()]
         assert found, name
         return sum(each.value for each in found)
 
+    await eventually(are_workers_counted, "both workers are counted")
+    names = {sample.family for sample in samples if sample.family.startswith("proctor_")}
+    assert names <= documented
     # What the old pods counted is gone with them.
     assert 100 <= total("proctor_samples_total", pool="fake", result="answered") <= 100 * (ROLLOUTS + 1) * 5
     assert total("proctor_outcomes_total", result="recorded") >= 100
     assert total("proctor_tokens_total", pool="fake", kind="completion") > 0
     assert total("proctor_scheduler_leading") == 1
-    assert total("proctor_pool_workers", pool="fake", state="ready") >= 2
     assert total("proctor_stream_limit_bytes", stream="WORK_fake") > 0
     assert total("proctor_rpc_duration_seconds_count", code="OK") > 0
     assert total("proctor_http_request_duration_seconds_count", status="200") > 0
