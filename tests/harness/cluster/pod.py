@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import sys
-from asyncio.subprocess import Process
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,9 @@ from pathlib import Path
 import aiohttp
 
 from proctor.stack.supervision.probes import grpc_serves
+from proctor.stack.supervision.process import RunningProcess
 from tests.harness.cluster.volumes import Document, Stores, make_volumes, mount
+from tests.harness.forks.services import service_of, start_forked
 from tests.harness.processes import bound
 
 _REFERENCE = re.compile(r"\$\((\w+)\)")
@@ -55,7 +56,7 @@ class Pod:
     context: PodContext
     # The folder of a release whose code it runs, in place of today's.
     release: Path | None = None
-    process: Process | None = None
+    process: RunningProcess | None = None
     is_ready: bool = False
     log: Path = field(init=False)
 
@@ -99,24 +100,25 @@ class Pod:
         try:
             return await asyncio.wait_for(self.process.wait(), grace)
         except TimeoutError:
-            self.process.kill()
+            self.process.send_signal(signal.SIGKILL)
             await asyncio.wait_for(self.process.wait(), grace)
             raise PodFailed(self._report(f"still ran {grace} s after SIGTERM")) from None
 
-    async def _ended(self, process: Process) -> int:
+    async def _ended(self, process: RunningProcess) -> int:
         """The exit code of what ends by itself."""
         try:
             async with asyncio.timeout(_END_LIMIT_SECONDS):
                 return await process.wait()
         except TimeoutError:
-            process.kill()
+            process.send_signal(signal.SIGKILL)
             raise PodFailed(self._report(f"still ran after {_END_LIMIT_SECONDS:g} s")) from None
 
     async def is_alive(self) -> bool:
         [container] = self.spec["containers"]
         return await self._probe(container["livenessProbe"], container)
 
-    async def _launch(self, container: Document) -> Process:
+    async def _launch(self, container: Document) -> RunningProcess:
+        """Today's services are forked; those of another release are started by the command itself."""
         root = self.folder / container["name"]
         folders = mount(container, self.volumes, root)
         for folder in folders.values():
@@ -127,6 +129,8 @@ class Pod:
         if command[0] == "nats-server":  # it listens on all addresses of its pod
             command += ["--addr", self.address]
         with self.log.open("ab") as log:
+            if self.release is None and (module := service_of(command)):
+                return await start_forked(module, (), environment, (log.fileno(), log.fileno()))
             return await asyncio.create_subprocess_exec(
                 *bound(*command), env=environment, stdout=log, stderr=log, cwd=root, start_new_session=True
             )

@@ -1,7 +1,7 @@
 """Services of a stack, and the model server of tests, each forked from a process that has imported it alone.
 
-That takes a tenth of the CPU time of a start by `python -m`, which tests/integration/stack and the tests of
-the chart do. This module is also the program that forks.
+That takes a tenth of the CPU time of a start by `python -m`, which the later release of tests/e2e/deploy and
+`proctor up` in tests/e2e/runs have. This module is also the program that forks.
 """
 
 import asyncio
@@ -23,6 +23,13 @@ MODEL_SERVER = "tests.fakes.providers.model_server"
 _OF_A_SERVICE: Mapping[tuple[str, ...], str] = {
     (sys.executable, "-P", "-m", module): module for module in SERVICE_MODULES.values()
 }
+
+
+def service_of(command: Sequence[str]) -> str | None:
+    """The module of the service that the command of a container starts, and nothing else."""
+    *python, module = command
+    is_service = python[1:] == ["-P", "-m"] and module in SERVICE_MODULES.values()
+    return module if is_service else None
 
 
 async def start_warm(program: Program, log_path: Path) -> RunningProcess:
