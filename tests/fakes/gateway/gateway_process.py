@@ -7,20 +7,22 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import aiohttp
 
 from proctor.stack.supervision.addresses import choose_addresses
+from proctor.stack.supervision.process import Program, RunningProcess
 from tests.fakes.callers import CALLER_KEY
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.backend_services import FakeResults, FakeScheduler, results_server, scheduler_server
-from tests.harness.processes import bound
+from tests.harness.forks.services import start_warm
 
 
 @dataclass
 class GatewayProcess:
     environment: dict[str, str]
-    process: asyncio.subprocess.Process = field(init=False)
+    process: RunningProcess = field(init=False)
 
     @property
     def grpc(self) -> str:
@@ -31,11 +33,9 @@ class GatewayProcess:
         return f"http://{self.environment['PROCTOR_GATEWAY_HTTP_ADDRESS']}"
 
     async def start(self) -> None:
-        self.process = await asyncio.create_subprocess_exec(
-            *bound(sys.executable, "-m", "services.gateway"),
-            env={**os.environ, **self.environment},
-            stdout=asyncio.subprocess.DEVNULL,
-        )
+        command = (sys.executable, "-P", "-m", "services.gateway")
+        program = Program(command, {**os.environ, **self.environment})
+        self.process = await start_warm(program, Path(os.devnull))
         await eventually(self._is_ready, "the gateway is ready")
 
     async def end(self, number: signal.Signals) -> int:
