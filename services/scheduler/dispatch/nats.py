@@ -14,16 +14,18 @@ from proctor.values.sample import MAX_READ_SAMPLES
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod
 from proctor.wire.enums import number_of
 from proctor.wire.proofs import prove_dispatch
-from proctor.wire.values import PARAMS
+from proctor.wire.values import CODE_CHECK, PARAMS, PROMPT
 from proctor.wire.well_known import time_left_to_proto
 from services.common.clock import Clock
 from services.common.errors import MessageTooLarge
 from services.common.nats import streams
 from services.common.nats.jetstream import JetStream
 from services.common.traces import SpanKind, span
+from services.scheduler.planning.rendered_samples import RenderedSamples
 from services.scheduler.planning.shard import FilledShard, Shard, ShardCutter
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import params_for
+from services.scheduler.suites.rendering.sample import RenderedSample
 
 # A stream that is full or away for longer is left alone; what was not sent is found by reconciling.
 _PUBLISH_SECONDS = 30.0
@@ -45,11 +47,14 @@ class NatsShardStream:
         any_model_pools: frozenset[str],
         clock: Clock,
         dispatch_proof_key: str,
+        *,
+        rendered: RenderedSamples,
     ) -> None:
         self._dispatch_proof_key = dispatch_proof_key
         self._jetstream = jetstream
         self._clock = clock
         self._samples = samples
+        self._rendered = rendered
         self._any_model_pools = any_model_pools
 
     async def fill(
@@ -172,17 +177,37 @@ class NatsShardStream:
 
     async def _read(self, task: PlannedTask, numbers: Sequence[int]) -> Mapping[int, sample_pb2.Sample]:
         """Samples by their number in the run."""
-        found: dict[int, sample_pb2.Sample] = {}
-        for start in range(0, len(numbers), MAX_READ_SAMPLES):
-            part = numbers[start : start + MAX_READ_SAMPLES]
-            positions = [number - task.first_sample for number in part]
-            samples = await self._samples.read_samples(task.sample_set_id, positions)
+        first = task.first_sample
+        rendered = self._rendered.take(task.sample_set_id, [number - first for number in numbers])
+        found = {first + position: message_to_worker(sample) for position, sample in rendered.items()}
+        missing = [number for number in numbers if number not in found]
+        for start in range(0, len(missing), MAX_READ_SAMPLES):
+            part = missing[start : start + MAX_READ_SAMPLES]
+            samples = await self._samples.read_samples(task.sample_set_id, [each - first for each in part])
             found.update(zip(part, samples, strict=True))
         return found
 
     def _token(self, run: Run) -> str:
         is_any = run.pool in self._any_model_pools
         return messaging.ANY_MODEL if is_any else messaging.model_token(run.order.model)
+
+
+def message_to_worker(sample: RenderedSample) -> sample_pb2.Sample:
+    """The message that results makes of the stored sample: no worker may see target and digest."""
+    message = sample_pb2.Sample(
+        position=sample.position,
+        doc_id=sample.doc_id,
+        choices=sample.choices,
+        cluster=sample.cluster,
+        row_id=sample.row_id,
+        params_json=sample.params_json,
+        rollout_spec=sample.rollout_spec,
+        choice_ending=sample.choice_ending,
+    )
+    PROMPT.fill(message.prompt, sample.prompt)
+    if sample.code_check:
+        CODE_CHECK.fill(message.code_check, sample.code_check)
+    return message
 
 
 def _messages(run: Run, shards: Sequence[FilledShard]) -> Iterator[tuple[str, bytes]]:

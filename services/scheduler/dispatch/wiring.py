@@ -28,6 +28,7 @@ from services.scheduler.planning.grpc_results import GrpcRunRecord
 from services.scheduler.planning.open_verdicts import OpenVerdicts
 from services.scheduler.planning.plan_run import PlanRun
 from services.scheduler.planning.postgres import PostgresShards
+from services.scheduler.planning.rendered_samples import RenderedSamples
 from services.scheduler.postgres import Connections
 from services.scheduler.progress.progress_tracker import ProgressTracker
 from services.scheduler.progress.wiring import ProgressParts
@@ -72,13 +73,15 @@ def make_dispatch(
         max_failed_share=settings.max_failed_share,
         completing_pools=frozenset(pool.name for pool in pools if pool.completes_text),
     )
-    stream = _shard_stream(settings, connections, record, pools)
+    rendered, tasks = RenderedSamples(), _find_tasks(connections, suites, uploads)
+    stream = _shard_stream(settings, connections, record, rendered, pools)
+    planner = _planner(connections, led_runs, record=record, rendered=rendered, tasks=tasks, workers=workers)
     context = _driver_context(
         settings,
         connections,
         runs=runs,
         led_runs=led_runs,
-        planner=_planner(connections, led_runs, record, _find_tasks(connections, suites, uploads), workers),
+        planner=planner,
         stream=stream,
         record=record,
         unscored=CountUnscored(use=rollout_use, record=record),
@@ -103,11 +106,16 @@ def make_dispatch(
 
 
 def _shard_stream(
-    settings: SchedulerSettings, connections: Connections, record: GrpcRunRecord, pools: Sequence[Pool]
+    settings: SchedulerSettings,
+    connections: Connections,
+    record: GrpcRunRecord,
+    rendered: RenderedSamples,
+    pools: Sequence[Pool],
 ) -> NatsShardStream:
     return NatsShardStream(
         jetstream=connections.jetstream,
         samples=record,
+        rendered=rendered,
         any_model_pools=frozenset(pool.name for pool in pools if pool.serves_any_model),
         clock=connections.clock,
         dispatch_proof_key=usable_dispatch_proof_key(settings.dispatch_proof_key),
@@ -164,7 +172,9 @@ def _driver_context(
 def _planner(
     connections: Connections,
     led_runs: PostgresLedRuns,
+    *,
     record: GrpcRunRecord,
+    rendered: RenderedSamples,
     tasks: FindTasks,
     workers: WorkerParts,
 ) -> PlanRun:
@@ -176,6 +186,7 @@ def _planner(
         proctor_version=release(),
         clock=connections.clock,
         registry=workers.registry,
+        rendered=rendered,
     )
 
 

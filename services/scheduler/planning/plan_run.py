@@ -7,13 +7,24 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from uuid import uuid4
 
+from proctor.values.names.project import declared_or_none
 from proctor.values.scoring import TaskScoring
 from services.common.clock import Clock
+from services.common.errors import RemoteError
 from services.common.threads.cancellable_threads import CancellableThreads
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.planning.find_tasks import FindTasks
-from services.scheduler.planning.ports import OpenableRecord, PlanRecord, PlanToOpen, ShardStore, TaskToOpen
+from services.scheduler.planning.known_sets import ContentHash, KnownSet, KnownSets
+from services.scheduler.planning.ports import (
+    CommittedSet,
+    OpenableRecord,
+    PlanRecord,
+    PlanToOpen,
+    ShardStore,
+    TaskToOpen,
+)
 from services.scheduler.planning.random_order import shards_in_order
+from services.scheduler.planning.rendered_samples import RenderedSamples
 from services.scheduler.planning.shard import (
     MissingSample,
     ShardCutter,
@@ -21,7 +32,7 @@ from services.scheduler.planning.shard import (
     number_shards,
     shards_of_missing,
 )
-from services.scheduler.planning.task_to_plan import TaskToPlan
+from services.scheduler.planning.task_to_plan import OpenedTask, TaskToPlan
 from services.scheduler.runs.lifecycle.ports import LedRunStore
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run, RunError
 from services.scheduler.suites.errors import SuiteError
@@ -98,6 +109,22 @@ class _Plan:
     sample_count: int = 0
 
 
+class _Rendering:
+    """What one task is rendered to: how many samples, where they are cut, and their hash."""
+
+    def __init__(self, staging_id: str, first_sample: int, most: int) -> None:
+        self.staging_id = staging_id
+        self.cutter = ShardCutter(first_sample, most)
+        self.hash = ContentHash()
+        self.count = 0
+
+    def add(self, chunk: Sequence[RenderedSample]) -> None:
+        for sample in chunk:
+            self.cutter.add(sample.size_bytes)
+            self.hash.add(sample)
+        self.count += len(chunk)
+
+
 @dataclass(frozen=True, slots=True)
 class PlanRun:
     runs: LedRunStore
@@ -107,6 +134,8 @@ class PlanRun:
     proctor_version: str
     clock: Clock
     registry: WorkerRegistry
+    rendered: RenderedSamples
+    known_sets: KnownSets = field(default_factory=KnownSets)
     threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(_PLANNED_AT_A_TIME))
 
     async def plan(self, token: FencingToken, run: Run) -> None:
@@ -138,31 +167,79 @@ class PlanRun:
 
     async def _plan_task(self, token: FencingToken, run: Run, task: TaskToPlan, plan: _Plan) -> None:
         opened = await self.threads.run(task.open)
-        staging_id = str(uuid4())
-        cutter = ShardCutter(plan.sample_count, most_samples(opened.planned))
-        count, phase_set_at = 0, self.clock.monotonic()
-        chunks = _chunks(opened.samples, self.clock)
-        async with storing_samples(self.record, staging_id, task.checked_scoring) as put:
-            while chunk := await self.threads.run(next, chunks, None):
-                await put(chunk)
-                for sample in chunk:
-                    cutter.add(sample.size_bytes)
-                count += len(chunk)
-                if self.clock.monotonic() - phase_set_at >= PHASE_SECONDS:
-                    await self._set_phase(token, run, f"planning {task.name}")
-                    phase_set_at = self.clock.monotonic()
-        committed = await self.record.commit_sample_set(staging_id, count, run.order.project_id)
+        project_id = declared_or_none(run.order.project_id)
+        # Whatever else may decide what is rendered, its hash shows it.
+        likely = (
+            project_id,
+            opened.planned,
+            opened.facts.get("definition"),
+            run.order.limit,
+            task.checked_scoring,
+        )
+        rendering = _Rendering(str(uuid4()), plan.sample_count, most_samples(opened.planned))
+        committed = None
+        if known := self.known_sets.likely(likely):
+            await self._render(token, run, opened, rendering)
+            committed = await self._commit_again(known, rendering, project_id)
+        if committed is None:
+            self.known_sets.forget(likely)
+            opened = await self.threads.run(task.open) if known else opened
+            rendering = _Rendering(str(uuid4()), plan.sample_count, most_samples(opened.planned))
+            async with storing_samples(self.record, rendering.staging_id, task.checked_scoring) as put:
+                await self._render(token, run, opened, rendering, put)
+            committed = await self.record.commit_sample_set(
+                rendering.staging_id, rendering.count, run.order.project_id
+            )
+        self.known_sets.remember(likely, KnownSet(committed, rendering.hash.digest()))
+        self.rendered.rename(rendering.staging_id, committed.sample_set_id)
         planned = replace(
             opened.planned,
             sample_set_id=committed.sample_set_id,
             first_sample=plan.sample_count,
-            sample_count=count,
+            sample_count=rendering.count,
         )
         facts = {**opened.facts, "samples": committed.digest.hex()}
         plan.tasks.append(TaskToOpen(planned, task.scoring, facts, task.code))
-        plan.ranges.append(cutter.finish())
+        plan.ranges.append(rendering.cutter.finish())
         plan.environment |= _environment_of(planned, facts)
-        plan.sample_count += count
+        plan.sample_count += rendering.count
+
+    async def _render(
+        self,
+        token: FencingToken,
+        run: Run,
+        opened: OpenedTask,
+        rendering: _Rendering,
+        put: Callable[[Sequence[RenderedSample]], Awaitable[None]] | None = None,
+    ) -> None:
+        phase_set_at = self.clock.monotonic()
+        chunks = _chunks(opened.samples, self.clock)
+        try:
+            while chunk := await self.threads.run(next, chunks, None):
+                if put:
+                    await put(chunk)
+                rendering.add(chunk)
+                self.rendered.add(rendering.staging_id, chunk)
+                if self.clock.monotonic() - phase_set_at >= PHASE_SECONDS:
+                    await self._set_phase(token, run, f"planning {opened.planned.task}")
+                    phase_set_at = self.clock.monotonic()
+        except BaseException:
+            self.rendered.drop(rendering.staging_id)
+            raise
+
+    async def _commit_again(
+        self, known: KnownSet, rendering: _Rendering, project_id: int
+    ) -> CommittedSet | None:
+        """The known set, which is then kept for a while; None where it is another, or is gone."""
+        try:
+            if rendering.hash.digest() == known.content_hash:
+                sample_set_id = known.committed.sample_set_id
+                return await self.record.commit_sample_set(sample_set_id, rendering.count, project_id)
+        except RemoteError as error:
+            if error.reason != "SAMPLE_SET_NOT_FOUND":
+                raise
+        self.rendered.drop(rendering.staging_id)
+        return None
 
     async def _open(self, run: Run, plan: PlanToOpen) -> None:
         recorded = await self.record.open_run(run, plan)

@@ -25,6 +25,7 @@ from services.scheduler.planning.find_tasks import FindTasks
 from services.scheduler.planning.open_verdicts import OpenVerdicts
 from services.scheduler.planning.plan_run import PlanRun
 from services.scheduler.planning.ports import OpenableRecord
+from services.scheduler.planning.rendered_samples import RenderedSamples
 from services.scheduler.pricing.price_list import PriceList
 from services.scheduler.pricing.resolve_price import ResolvePrice
 from services.scheduler.progress.progress_tracker import ProgressTracker
@@ -225,6 +226,7 @@ class SchedulerHarness:
             proctor_version="0.1.0",
             clock=self.clock,
             registry=self.registry,
+            rendered=RenderedSamples(),
         )
 
     def _tools(self) -> DriverContext:

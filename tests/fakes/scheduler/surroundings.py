@@ -103,6 +103,10 @@ class InMemoryRecord:
         self.staged.setdefault(staging_id, []).extend(samples)
 
     async def commit_sample_set(self, staging_id: str, sample_count: int, project_id: int) -> CommittedSet:
+        if staging_id in self.sets:
+            return CommittedSet(staging_id, bytes.fromhex(staging_id))
+        if staging_id not in self.staged:
+            raise RemoteError(ErrorKind.NOT_FOUND, "SAMPLE_SET_NOT_FOUND", "Sample set not found.", {})
         samples = self.staged.pop(staging_id)
         assert len(samples) == sample_count
         digest = sha256(b"".join(sample.digest for sample in samples)).digest()

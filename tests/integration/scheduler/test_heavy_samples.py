@@ -12,6 +12,7 @@ import pytest
 from proctor.v1 import sample_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.run import RunId
+from proctor.values.sample import Prompt
 from proctor.values.scoring import OutputType, ScoringMethod
 from proctor.wire.proofs import proved_samples
 from services.common.clock import SystemClock
@@ -19,9 +20,11 @@ from services.common.errors import MessageTooLarge
 from services.common.nats import streams
 from services.common.nats.jetstream import JetStream
 from services.scheduler.dispatch.nats import NatsShardStream
+from services.scheduler.planning.rendered_samples import RenderedSamples
 from services.scheduler.planning.shard import MAX_SHARD_BYTES, Shard
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
+from services.scheduler.suites.rendering.sample import RenderedSample
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
 from tests.harness.servers import nats_server
 
@@ -51,11 +54,13 @@ class HeavySamples:
 
     def __init__(self, sample_bytes: int) -> None:
         self._prompt = sample_pb2.Prompt(text="x" * sample_bytes)
+        self.read: list[int] = []
 
     async def read_samples(self, sample_set_id: str, positions: Sequence[int]) -> Sequence[sample_pb2.Sample]:  # noqa: ARG002  # the port's signature
         samples = [sample_pb2.Sample(position=position, prompt=self._prompt) for position in positions]
         if sum(sample.ByteSize() for sample in samples) > ANSWER_BYTES:
             raise MessageTooLarge("Received message larger than max")
+        self.read += positions
         return samples
 
 
@@ -71,6 +76,7 @@ async def wire_of(sample_bytes: int) -> AsyncIterator[tuple[NatsShardStream, Jet
                 frozenset({"remote"}),
                 SystemClock(),
                 DISPATCH_PROOF_KEY,
+                rendered=RenderedSamples(),
             ),
             jetstream,
         )
@@ -124,10 +130,31 @@ async def test_message_over_the_limit_of_the_wire_is_reported_as_such() -> None:
             await wire.publish(run, filled)
 
 
+def unsent(stored: HeavySamples, rendered: RenderedSamples | None = None) -> NatsShardStream:
+    kept = rendered or RenderedSamples()
+    return NatsShardStream(None, stored, frozenset(), SystemClock(), DISPATCH_PROOF_KEY, rendered=kept)  # type: ignore[arg-type]  # sends nothing
+
+
+async def test_samples_that_were_just_rendered_are_not_read_from_results() -> None:
+    stored, rendered = HeavySamples(10), RenderedSamples()
+    second = replace(TASK, first_sample=5)
+    rendered.add("set", [RenderedSample(at, at, b"", Prompt(f"rendered {at}")) for at in (0, 2)])
+    for read in ([1, 3], [0, 1, 2, 3]):
+        [filled] = await unsent(stored, rendered).fill(RUN, [second], [Shard(0, 0, 0, range(5, 9), 4)])
+        [payload] = filled.payloads
+        sent = work_messages_pb2.WorkShard.FromString(payload).samples
+        assert [each.sample for each in sent] == [5, 6, 7, 8]
+        rendered_ones = [
+            each.sample - 5 for each in sent if each.prompt.text == f"rendered {each.sample - 5}"
+        ]
+        assert rendered_ones == [at for at in range(4) if at not in read]
+        assert stored.read == read
+        stored.read.clear()
+
+
 @pytest.mark.parametrize("sample_bytes", [100, 4000])
 async def test_light_shards_are_one_message_each(sample_bytes: int) -> None:
-    wire = NatsShardStream(None, HeavySamples(sample_bytes), frozenset(), SystemClock(), DISPATCH_PROOF_KEY)  # type: ignore[arg-type]  # sends nothing
-    filled = await wire.fill(RUN, [TASK], shards_of(16, 64))
+    filled = await unsent(HeavySamples(sample_bytes)).fill(RUN, [TASK], shards_of(16, 64))
     assert [len(one.payloads) for one in filled] == [1] * 16
     assert all(len(one.payloads[0]) < 2 * MAX_SHARD_BYTES for one in filled)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,8 @@ from proctor.values.generation import GenerationParams
 from proctor.values.run import RunId
 from proctor.values.scoring import OutputType, PromptForm, ScoringMethod
 from services.common.clock import SystemClock
-from services.scheduler.dispatch.nats import NatsShardStream
+from services.scheduler.dispatch.nats import NatsShardStream, SampleMessages
+from services.scheduler.planning.rendered_samples import RenderedSamples
 from services.scheduler.planning.shard import Shard
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import RunOrder
@@ -37,13 +39,22 @@ def task_of(output_type: OutputType) -> PlannedTask:
     )
 
 
+def stream_of(samples: SampleMessages) -> NatsShardStream:
+    """Sends nothing."""
+    nowhere: Any = None
+    rendered = RenderedSamples()
+    return NatsShardStream(
+        nowhere, samples, frozenset(), SystemClock(), DISPATCH_PROOF_KEY, rendered=rendered
+    )
+
+
 async def message_of(
     method: ScoringMethod, output_type: OutputType, prompt_form: PromptForm | None = None
 ) -> work_messages_pb2.WorkShard:
     order = RunOrder("toy", "openai/fake", prompt_form=prompt_form)
     run = Run(RunId("run-1"), order, "local", "remote", method, datetime(2026, 1, 1, tzinfo=UTC))
     task = task_of(output_type)
-    wire = NatsShardStream(None, Samples(), frozenset(), SystemClock(), DISPATCH_PROOF_KEY)  # type: ignore[arg-type]  # sends nothing
+    wire = stream_of(Samples())
     [filled] = await wire.fill(run, [task], [Shard(0, 0, 0, range(1), 1, attempt=1)])
     return work_messages_pb2.WorkShard.FromString(filled.payloads[0])
 
@@ -99,7 +110,7 @@ async def test_rows_travel_with_what_they_say_themselves_and_leave_the_rest_to_t
     run = Run(
         RunId("run-1"), order, "local", "remote", ScoringMethod.GENERATE, datetime(2026, 1, 1, tzinfo=UTC)
     )
-    wire = NatsShardStream(None, Rows(), frozenset(), SystemClock(), DISPATCH_PROOF_KEY)  # type: ignore[arg-type]  # sends nothing
+    wire = stream_of(Rows())
     [filled] = await wire.fill(run, [task_of(TEXT)], [Shard(0, 0, 0, range(1), 1, attempt=1)])
     message = work_messages_pb2.WorkShard.FromString(filled.payloads[0])
     assert message.use_engine_defaults

@@ -1,0 +1,59 @@
+"""Sample sets that results has already: a run of the same rows sends none of its samples again.
+
+The rows are rendered all the same, and the hash of what was rendered decides.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from services.scheduler.planning.ports import CommittedSet
+from services.scheduler.suites.rendering.sample import RenderedSample
+
+# An id and two hashes each; a leaderboard has as many as its suites have tasks.
+MAX_SETS = 10_000
+
+
+class ContentHash:
+    """SHA-256 over all that results stores of samples, in order.
+
+    A sample's own digest covers what is asked and expected, and not its row, which exports show.
+    """
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add(self, sample: RenderedSample) -> None:
+        texts = sample.cluster, sample.row_id, sample.doc_json
+        lengths = b"%d %d %d %d " % (sample.doc_id, *map(len, texts))
+        self._hash.update(sample.digest + lengths + "".join(texts).encode())
+
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSet:
+    committed: CommittedSet
+    content_hash: bytes
+
+
+class KnownSets:
+    """The set that a task became when it was planned last, by facts that nearly always decide its rows."""
+
+    def __init__(self, maximum: int = MAX_SETS) -> None:
+        self._sets: OrderedDict[Hashable, KnownSet] = OrderedDict()
+        self._maximum = maximum
+
+    def likely(self, facts: Hashable) -> KnownSet | None:
+        return self._sets.get(facts)
+
+    def remember(self, facts: Hashable, known: KnownSet) -> None:
+        self._sets[facts] = known
+        self._sets.move_to_end(facts)
+        if len(self._sets) > self._maximum:
+            self._sets.popitem(last=False)
+
+    def forget(self, facts: Hashable) -> None:
+        self._sets.pop(facts, None)
