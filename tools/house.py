@@ -252,7 +252,7 @@ def impure_values(facts: Facts, nodes: Sequence[ast.AST]) -> None:
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("open", "print", "input"):
             facts.add(node.lineno, "values do no input or output")
         for decorator in node.decorator_list if isinstance(node, ast.ClassDef) else ():
-            if ast.unparse(decorator) != "dataclass(frozen=True, slots=True)":
+            if ast.unparse(decorator) not in ("quickly_made", "dataclass(frozen=True, slots=True)"):
                 facts.add(decorator.lineno, "a value is a `dataclass(frozen=True, slots=True)`")
 
 

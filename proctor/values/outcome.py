@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from proctor.values.code import CodeResult
 from proctor.values.contract_enum import ContractEnum
+from proctor.values.making.quickly_made import quickly_made
 from proctor.values.rollout import RolloutVerdict
 from proctor.values.usage import Timing, TokenUsage
 
@@ -33,6 +34,7 @@ class OutcomeStatus(ContractEnum):
     FAILED = "failed", 3
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ChoiceScore:
     """The summed log-probability of one continuation, natural logarithm.
@@ -45,6 +47,7 @@ class ChoiceScore:
     token_count: int = 0
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer of the model: a text, or a score for each choice.
@@ -77,6 +80,7 @@ class Failure:
     answer: Answer | None = None
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The outcome of a sample. `sample` and `shard` are numbers in the run.

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from proctor.values.code import CodeCheck
+from proctor.values.making.quickly_made import quickly_made
 
 # A suite with its files fits into a message of 4 MiB, which the gateway accepts, with room for names.
 MAX_SUITE_BYTES = 3 * 1024 * 1024
@@ -16,6 +17,7 @@ MAX_READ_SAMPLES = 1024
 LAST_PREVIEWED_ROW = 20_000
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
     """One turn. `content` is its text, also where it has parts.
@@ -28,6 +30,7 @@ class ChatMessage:
     fields_json: str = ""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """Either a text to continue or messages to answer."""
@@ -47,6 +50,7 @@ class Prompt:
         return "\n\n".join(f"{turn.role}: {turn.content}" for turn in self.messages)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Target:
     """The target of a sample: `choice` (an index) or, if several are right, `right_choices`, or `texts`.
@@ -62,6 +66,7 @@ class Target:
     choice_texts: tuple[str, ...] = ()
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One row of a task, rendered. Positions and rows count from 0; `digest` is a SHA-256 of 32 bytes.

@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from proctor.values.making.quickly_made import quickly_made
+
 _MILLION = 1_000_000
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
     """Token counts. `cached_tokens` are part of the prompt's, `reasoning_tokens` part of the completion's."""
@@ -42,6 +45,7 @@ NO_TOKENS = TokenUsage()
 USAGE_NAMES = tuple(each.name for each in fields(TokenUsage))
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Seconds; None where unknown. `between_tokens_seconds` is the mean between tokens after the first."""

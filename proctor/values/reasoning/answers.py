@@ -27,6 +27,8 @@ def with_reasoning_apart(answer: Answer) -> Answer:
 
 def ended_at_stop(answer: Answer, stops: Sequence[str]) -> Answer:
     """Up to the first stop behind the reasoning and the first word of the answer; the reasoning stays."""
+    if not any(stop and stop in answer.text for stop in stops):
+        return answer
     said = with_reasoning_apart(answer).text
     # Reasoning before the answer ends in blank lines, also where the server has taken it out of the text.
     first_word = len(said) - len(said.lstrip())

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from operator import attrgetter
 
+from proctor.values.making.quickly_made import quickly_made
 from proctor.values.outcome import Failure, FailureClass, Outcome, OutcomeStatus
 from proctor.values.usage import USAGE_NAMES, Timing, TokenUsage
 from services.results.runs.run_plan import PlannedTask
@@ -32,6 +33,7 @@ class OutcomeBatch:
     environment: Mapping[str, str]
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ScoredOutcome:
     """An outcome as it is recorded. A failure has no prediction and no scores; a reused one took no time.

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proctor.values.making.quickly_made import quickly_made
 from proctor.values.sample import Prompt
 from services.results.scoring.score import ScoringTarget
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class StoredSample:
     """`target` holds the choices too: together they are all that scoring needs.

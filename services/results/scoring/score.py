@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from proctor.values.making.quickly_made import quickly_made
+
 # The label, and the vote, of an answer in words that could not be read.
 # No label is below 0, so it is never right and votes for nothing.
 UNREAD = -1
@@ -21,6 +23,7 @@ class ScoringImpossible(ValueError):
     """The answer does not fit the task: a choice without log-probability, a metric the task cannot have."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ScoringTarget:
     """The target of a sample. `choices` are continuations, delimiter included, as the model sees.
@@ -46,6 +49,7 @@ class ScoringTarget:
         return tuple([choice.removeprefix(delimiter) for choice in self.choices])
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Score:
     """`prediction`: the chosen choice, or the text that was read; "" when none could be (`is_unparsed`).

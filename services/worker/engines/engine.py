@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from proctor.values.making.quickly_made import quickly_made
 from proctor.values.outcome import Answer
 from proctor.values.usage import Timing, TokenUsage
 
@@ -56,6 +57,7 @@ class Sampling:
         }
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class EngineResponse:
     """The answer to one request, with its tokens and times."""

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import reduce
 
 import orjson
 from google.protobuf.message import DecodeError
@@ -14,7 +13,7 @@ from proctor.values import messaging
 from proctor.values.outcome import Failure, FailureClass, Outcome
 from proctor.values.run import FINAL_NUMBERS, RunId
 from proctor.values.scoring import INSTRUCTION_VERSION
-from proctor.values.usage import Timing, TokenUsage
+from proctor.values.usage import USAGE_NAMES, Timing, TokenUsage
 from proctor.wire.values import OUTCOME
 from services.common.clock import ServerClock
 from services.common.nats import streams
@@ -35,6 +34,7 @@ _REQUEST_SECONDS = 5.0
 log = get_logger()
 _WITHOUT_SLOT = frozenset((run_pb2.RUN_STATE_PENDING, run_pb2.RUN_STATE_PAUSED))
 _ANSWERED = "answered"
+_TOKENS_BY_KIND = [(name.removesuffix("_tokens"), name) for name in USAGE_NAMES]
 
 
 def batch_to_bytes(batch: OutcomeBatch, worker_id: str, environment: Mapping[str, str]) -> bytes:
@@ -165,7 +165,6 @@ def _count(outcomes: Sequence[Outcome]) -> None:
     metrics.BETWEEN_TOKENS_SECONDS.observe_all(
         [seconds for time in times if (seconds := time.between_tokens_seconds) is not None]
     )
-    usage = reduce(TokenUsage.plus, [answer.usage for answer in answers], TokenUsage())
-    for kind, count in usage.by_kind.items():
+    for kind, name in _TOKENS_BY_KIND:
         # A provider may report anything, and a counter that falls is an error.
-        metrics.TOKENS.labels(kind).inc(max(count, 0))
+        metrics.TOKENS.labels(kind).inc(max(sum([getattr(each.usage, name) for each in answers]), 0))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proctor.values.code import CodeCheck
+from proctor.values.making.quickly_made import quickly_made
 from proctor.values.outcome import Failure, Outcome
 from proctor.values.rollout import RolloutSpec
 from proctor.values.run import RunId
@@ -13,6 +14,7 @@ from proctor.values.usage import NO_TOKENS, TokenUsage
 from services.worker.engines.engine import EngineResponse, Sampling
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class ShardSample:
     """`sampling` is set for parameters of its own; `refusal` says in one sentence why those are invalid.

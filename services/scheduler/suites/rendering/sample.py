@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from proctor.values.making.quickly_made import quickly_made
 from proctor.values.sample import Sample, Target
 from services.scheduler.suites.rows.row_source import SourceRow
 
@@ -17,6 +18,7 @@ MAX_SAMPLE_BYTES = 4 * 1024 * 1024
 _MAX_INTEGER = 2**63 - 1
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class RenderedRow:
     """A prompt and its target. A choice holds its delimiter: it continues the prompt.
@@ -30,6 +32,7 @@ class RenderedRow:
     choice_ending: str = ""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class RenderedSample(Sample):
     """A sample with its size: of prompt, choices and target, and of all that results stores (the row too)."""

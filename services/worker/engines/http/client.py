@@ -57,7 +57,7 @@ class HttpClient:
         server, sent, payload = self._server, time.monotonic(), orjson.dumps(content)
         # A redirect is not followed: it could carry the key to another host.
         async with self._session.post(
-            server.base_url + path, data=payload, allow_redirects=False
+            server.base_url + path, data=aiohttp.BytesPayload(payload), allow_redirects=False
         ) as response:
             server.note_limits(response.headers)
             if stream is not None and is_streamed(response):

@@ -130,8 +130,10 @@ def _marked_error(document: Json) -> Json | None:
 
 def _bare_error(document: Json) -> Json | None:
     """A document that only says something; None where it may hold an answer."""
-    if any(document.get(name) for name in _ANSWER_NAMES):
-        return None
+    # A loop: with millions of answers a generator would show.
+    for name in _ANSWER_NAMES:
+        if document.get(name):
+            return None
     # An answer of Ollama has a message too, which is an object.
     bare = any(isinstance(document.get(name), str | list) and document[name] for name in _BARE_NAMES)
     return document if bare or object_of(document.get("base_resp")).get("status_code") else None

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from proctor.values.making.quickly_made import quickly_made
 from proctor.values.outcome import Answer
 from proctor.values.plain import Json
 from proctor.values.providers.models import ModelCapabilities, ModelInfo
@@ -43,6 +44,7 @@ class AnswerStream(Protocol):
 ReadAnswer = Callable[[Json], tuple[Answer, TokenUsage]]
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request, and how its answer is read; `stream` assembles the document of a streamed one."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
+from proctor.values.making.quickly_made import quickly_made
 from proctor.values.plain import Json
 from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines.errors import ProviderFailed, RequestTimedOut
@@ -22,6 +23,7 @@ _STREAMED_TYPES = frozenset({"text/event-stream", "application/x-ndjson"})
 _END_OF_BODY_SECONDS = 1.0
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
     """The document with its times since sending; `first_token_seconds` only where it was streamed."""

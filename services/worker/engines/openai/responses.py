@@ -86,10 +86,10 @@ def read_answer(document: Json, *, is_chat: bool, is_kept: bool = False) -> tupl
     """
     choices = read_choices(document)
     # The protocol does not promise their order.
-    choice = min(choices, key=lambda each: count_of(each.get("index")))
+    choice = choices[0] if len(choices) == 1 else min(choices, key=lambda each: count_of(each.get("index")))
     finish_reason = read_finish_reason(choice.get("finish_reason"))
     # All texts are kept as one answer.
-    for other in choices:
+    for other in choices if len(choices) > 1 else ():
         refuse_broken(other.get("finish_reason"))
     text = _chat_text(choice, finish_reason) if is_chat else choice.get("text")
     if not isinstance(text, str):
