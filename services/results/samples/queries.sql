@@ -21,8 +21,8 @@ SELECT
     ), ''::bytea)) AS digest,
     sha256(int8send(:project_id) || coalesce(string_agg(
         sha256(
-            digest || int8send(doc_id) || sha256(convert_to(cluster, 'UTF8')) || sha256(convert_to(row_id, 'UTF8'))
-                || sha256(convert_to(doc_json, 'UTF8'))
+            digest || int8send(doc_id) || int4send(octet_length(cluster)) || int4send(octet_length(row_id))
+                || convert_to(cluster || row_id || doc_json, 'UTF8')
         ),
         ''::bytea ORDER BY position
     ), ''::bytea)) AS content_key
