@@ -1,9 +1,15 @@
 """The answers of a run in a browser: looks, filters, the chosen answer by keyboard, and without scripts."""
 
+import io
+import json
+
 import pytest
 from playwright.async_api import expect
 
-from tests.e2e.pages.conftest import Site
+from proctor.client.datasets import Upload
+from proctor.v1 import run_pb2
+from tests.e2e.harness.run_ends import completed
+from tests.e2e.pages.conftest import MODELS, Site
 from tests.fakes.thorough_cases import first_cases
 from tests.harness.browser import Look, Looks, tab
 
@@ -115,3 +121,41 @@ async def test_a_column_sorts_the_list_and_a_second_click_turns_it(site: Site, l
         assert opened.errors == []
     path = f"/runs/{site.runs[0]}/results?sort=-time"
     await site.check_in(looks, path, "answers-sorted", until="table.answers a")
+
+
+@first_cases(1, "width", [1440, 390])
+async def test_a_chosen_row_with_a_long_id_still_shows_its_end(site: Site, width: int) -> None:
+    client = site.stack.client
+    rows = "".join(
+        json.dumps({"id": f"{'an-id-without-an-end-' * 12}{at}", "prompt": f"{at}. KEY=a"}) + "\n"
+        for at in range(6)
+    )
+    uploaded = await client.upload_dataset(Upload(io.BytesIO(rows.encode()), f"long-{width}.jsonl"))
+    order = run_pb2.RunOrder(project_id=1, dataset_id=uploaded.dataset.dataset_id, model=MODELS[0])
+    run_id = await completed(site.stack, order)
+    async with tab(site.browser, site.url, Look(width)) as opened:
+        page, chosen = opened.page, opened.page.locator("tr[aria-selected] th")
+        await opened.open(f"/runs/{run_id}/results?row=none")
+        await page.locator("table.answers tbody th a").nth(3).click()
+        await expect(page.locator("#detail")).to_contain_text("an-id-without-an-end-")
+        await page.keyboard.press("j")
+        await page.keyboard.press("k")
+        await expect(chosen).to_have_count(1)
+        # What is cut is cut in the middle: nothing scrolls the cell, and the number at the end stands in it.
+        shown = await chosen.evaluate(
+            """cell => {
+                const range = document.createRange();
+                const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+                let last = null;
+                while (texts.nextNode()) if (texts.currentNode.data.trim()) last = texts.currentNode;
+                const end = last.data.trimEnd().length;
+                range.setStart(last, end - 1);
+                range.setEnd(last, end);
+                const place = range.getBoundingClientRect(), box = cell.getBoundingClientRect();
+                const scrolled = [cell, ...cell.querySelectorAll("*")].map(each => each.scrollLeft);
+                return [last.data.trim().slice(-1), Math.max(...scrolled),
+                        place.width > 0 && place.left >= box.left && place.right <= box.right + 1];
+            }"""
+        )
+        assert shown == ["3", 0, True]
+        assert opened.errors == []
