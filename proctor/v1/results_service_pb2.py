@@ -26,15 +26,15 @@ from proctor.v1 import outcome_pb2 as proctor_dot_v1_dot_outcome__pb2
 from proctor.v1 import summary_pb2 as proctor_dot_v1_dot_summary__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n proctor/v1/results_service.proto\x12\nproctor.v1\x1a\x18proctor/v1/outcome.proto\x1a\x18proctor/v1/summary.proto\"#\n\x11GetSummaryRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"=\n\x12GetSummaryResponse\x12\'\n\x07summary\x18\x01 \x01(\x0b\x32\x16.proctor.v1.RunSummary\"#\n\x11RecloseRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"O\n\x12RecloseRunResponse\x12\'\n\x07summary\x18\x01 \x01(\x0b\x32\x16.proctor.v1.RunSummary\x12\x10\n\x08progress\x18\x02 \x01(\x01\"\xc6\x02\n\rOutcomeFilter\x12\x0e\n\x06row_id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0e\n\x06metric\x18\x03 \x01(\t\x12\x16\n\tmin_score\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x16\n\tmax_score\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x1b\n\x0emin_characters\x18\x06 \x01(\x05H\x02\x88\x01\x01\x12\x1b\n\x0emax_characters\x18\x07 \x01(\x05H\x03\x88\x01\x01\x12\x11\n\tis_golden\x18\x08 \x01(\x08\x12/\n\rfailure_class\x18\t \x01(\x0e\x32\x18.proctor.v1.FailureClass\x12\x17\n\x0fis_marked_wrong\x18\n \x01(\x08\x42\x0c\n\n_min_scoreB\x0c\n\n_max_scoreB\x11\n\x0f_min_charactersB\x11\n\x0f_max_characters\"\xad\x02\n\x13ListOutcomesRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x0c\n\x04task\x18\x04 \x01(\t\x12)\n\x06status\x18\x05 \x01(\x0e\x32\x19.proctor.v1.OutcomeStatus\x12)\n\x06\x66ilter\x18\x06 \x01(\x0b\x32\x19.proctor.v1.OutcomeFilter\x12\x14\n\x0c\x66irst_sample\x18\x07 \x01(\x03\x12\x15\n\rfirst_rollout\x18\x08 \x01(\x05\x12\x10\n\x08is_brief\x18\t \x01(\x08\x12%\n\x04sort\x18\n \x01(\x0e\x32\x17.proctor.v1.OutcomeSort\x12\x15\n\ris_descending\x18\x0b \x01(\x08\"x\n\x14ListOutcomesResponse\x12-\n\x08outcomes\x18\x01 \x03(\x0b\x32\x1b.proctor.v1.RecordedOutcome\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x18\n\x10searched_samples\x18\x03 \x01(\x03*\x8c\x01\n\x0bOutcomeSort\x12\x1c\n\x18OUTCOME_SORT_UNSPECIFIED\x10\x00\x12\x17\n\x13OUTCOME_SORT_SAMPLE\x10\x01\x12\x16\n\x12OUTCOME_SORT_SCORE\x10\x02\x12\x17\n\x13OUTCOME_SORT_LENGTH\x10\x03\x12\x15\n\x11OUTCOME_SORT_TIME\x10\x04\x32\xfd\x01\n\x0eResultsService\x12K\n\nGetSummary\x12\x1d.proctor.v1.GetSummaryRequest\x1a\x1e.proctor.v1.GetSummaryResponse\x12K\n\nRecloseRun\x12\x1d.proctor.v1.RecloseRunRequest\x1a\x1e.proctor.v1.RecloseRunResponse\x12Q\n\x0cListOutcomes\x12\x1f.proctor.v1.ListOutcomesRequest\x1a .proctor.v1.ListOutcomesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n proctor/v1/results_service.proto\x12\nproctor.v1\x1a\x18proctor/v1/outcome.proto\x1a\x18proctor/v1/summary.proto\"#\n\x11GetSummaryRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"=\n\x12GetSummaryResponse\x12\'\n\x07summary\x18\x01 \x01(\x0b\x32\x16.proctor.v1.RunSummary\"#\n\x11RecloseRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\"O\n\x12RecloseRunResponse\x12\'\n\x07summary\x18\x01 \x01(\x0b\x32\x16.proctor.v1.RunSummary\x12\x10\n\x08progress\x18\x02 \x01(\x01\"k\n\x1aRecordContaminationRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12/\n\x06\x66igure\x18\x02 \x01(\x0b\x32\x1f.proctor.v1.ContaminationFigure\x12\x0c\n\x04user\x18\x03 \x01(\t\"F\n\x1bRecordContaminationResponse\x12\'\n\x07summary\x18\x01 \x01(\x0b\x32\x16.proctor.v1.RunSummary\"\xc6\x02\n\rOutcomeFilter\x12\x0e\n\x06row_id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0e\n\x06metric\x18\x03 \x01(\t\x12\x16\n\tmin_score\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x16\n\tmax_score\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x1b\n\x0emin_characters\x18\x06 \x01(\x05H\x02\x88\x01\x01\x12\x1b\n\x0emax_characters\x18\x07 \x01(\x05H\x03\x88\x01\x01\x12\x11\n\tis_golden\x18\x08 \x01(\x08\x12/\n\rfailure_class\x18\t \x01(\x0e\x32\x18.proctor.v1.FailureClass\x12\x17\n\x0fis_marked_wrong\x18\n \x01(\x08\x42\x0c\n\n_min_scoreB\x0c\n\n_max_scoreB\x11\n\x0f_min_charactersB\x11\n\x0f_max_characters\"\xad\x02\n\x13ListOutcomesRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x0c\n\x04task\x18\x04 \x01(\t\x12)\n\x06status\x18\x05 \x01(\x0e\x32\x19.proctor.v1.OutcomeStatus\x12)\n\x06\x66ilter\x18\x06 \x01(\x0b\x32\x19.proctor.v1.OutcomeFilter\x12\x14\n\x0c\x66irst_sample\x18\x07 \x01(\x03\x12\x15\n\rfirst_rollout\x18\x08 \x01(\x05\x12\x10\n\x08is_brief\x18\t \x01(\x08\x12%\n\x04sort\x18\n \x01(\x0e\x32\x17.proctor.v1.OutcomeSort\x12\x15\n\ris_descending\x18\x0b \x01(\x08\"x\n\x14ListOutcomesResponse\x12-\n\x08outcomes\x18\x01 \x03(\x0b\x32\x1b.proctor.v1.RecordedOutcome\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x18\n\x10searched_samples\x18\x03 \x01(\x03*\x8c\x01\n\x0bOutcomeSort\x12\x1c\n\x18OUTCOME_SORT_UNSPECIFIED\x10\x00\x12\x17\n\x13OUTCOME_SORT_SAMPLE\x10\x01\x12\x16\n\x12OUTCOME_SORT_SCORE\x10\x02\x12\x17\n\x13OUTCOME_SORT_LENGTH\x10\x03\x12\x15\n\x11OUTCOME_SORT_TIME\x10\x04\x32\xe5\x02\n\x0eResultsService\x12K\n\nGetSummary\x12\x1d.proctor.v1.GetSummaryRequest\x1a\x1e.proctor.v1.GetSummaryResponse\x12K\n\nRecloseRun\x12\x1d.proctor.v1.RecloseRunRequest\x1a\x1e.proctor.v1.RecloseRunResponse\x12\x66\n\x13RecordContamination\x12&.proctor.v1.RecordContaminationRequest\x1a\'.proctor.v1.RecordContaminationResponse\x12Q\n\x0cListOutcomes\x12\x1f.proctor.v1.ListOutcomesRequest\x1a .proctor.v1.ListOutcomesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.results_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_OUTCOMESORT']._serialized_start=1074
-  _globals['_OUTCOMESORT']._serialized_end=1214
+  _globals['_OUTCOMESORT']._serialized_start=1255
+  _globals['_OUTCOMESORT']._serialized_end=1395
   _globals['_GETSUMMARYREQUEST']._serialized_start=100
   _globals['_GETSUMMARYREQUEST']._serialized_end=135
   _globals['_GETSUMMARYRESPONSE']._serialized_start=137
@@ -43,12 +43,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RECLOSERUNREQUEST']._serialized_end=235
   _globals['_RECLOSERUNRESPONSE']._serialized_start=237
   _globals['_RECLOSERUNRESPONSE']._serialized_end=316
-  _globals['_OUTCOMEFILTER']._serialized_start=319
-  _globals['_OUTCOMEFILTER']._serialized_end=645
-  _globals['_LISTOUTCOMESREQUEST']._serialized_start=648
-  _globals['_LISTOUTCOMESREQUEST']._serialized_end=949
-  _globals['_LISTOUTCOMESRESPONSE']._serialized_start=951
-  _globals['_LISTOUTCOMESRESPONSE']._serialized_end=1071
-  _globals['_RESULTSSERVICE']._serialized_start=1217
-  _globals['_RESULTSSERVICE']._serialized_end=1470
+  _globals['_RECORDCONTAMINATIONREQUEST']._serialized_start=318
+  _globals['_RECORDCONTAMINATIONREQUEST']._serialized_end=425
+  _globals['_RECORDCONTAMINATIONRESPONSE']._serialized_start=427
+  _globals['_RECORDCONTAMINATIONRESPONSE']._serialized_end=497
+  _globals['_OUTCOMEFILTER']._serialized_start=500
+  _globals['_OUTCOMEFILTER']._serialized_end=826
+  _globals['_LISTOUTCOMESREQUEST']._serialized_start=829
+  _globals['_LISTOUTCOMESREQUEST']._serialized_end=1130
+  _globals['_LISTOUTCOMESRESPONSE']._serialized_start=1132
+  _globals['_LISTOUTCOMESRESPONSE']._serialized_end=1252
+  _globals['_RESULTSSERVICE']._serialized_start=1398
+  _globals['_RESULTSSERVICE']._serialized_end=1755
 # @@protoc_insertion_point(module_scope)

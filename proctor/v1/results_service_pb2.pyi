@@ -150,6 +150,62 @@ class RecloseRunResponse(_message.Message):
 Global___RecloseRunResponse: _TypeAlias = RecloseRunResponse  # noqa: Y015
 
 @_typing.final
+class RecordContaminationRequest(_message.Message):
+    """Request of RecordContamination."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    FIGURE_FIELD_NUMBER: _builtins.int
+    USER_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """UUID."""
+    user: _builtins.str
+    """User who stores it; set by the gateway."""
+    @_builtins.property
+    def figure(self) -> _summary_pb2.ContaminationFigure:
+        """The figure as counted; its share and interval are computed."""
+
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        figure: _summary_pb2.ContaminationFigure | None = ...,
+        user: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["figure", b"figure"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["figure", b"figure", "run_id", b"run_id", "user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordContaminationRequest: _TypeAlias = RecordContaminationRequest  # noqa: Y015
+
+@_typing.final
+class RecordContaminationResponse(_message.Message):
+    """Response of RecordContamination."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def summary(self) -> _summary_pb2.RunSummary:
+        """The summary with the figure."""
+
+    def __init__(
+        self,
+        *,
+        summary: _summary_pb2.RunSummary | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["summary", b"summary"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["summary", b"summary"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordContaminationResponse: _TypeAlias = RecordContaminationResponse  # noqa: Y015
+
+@_typing.final
 class OutcomeFilter(_message.Message):
     """Filter of outcomes. All fields that are set must match."""
 

@@ -45,6 +45,11 @@ class ResultsServiceStub:
                 request_serializer=proctor_dot_v1_dot_results__service__pb2.RecloseRunRequest.SerializeToString,
                 response_deserializer=proctor_dot_v1_dot_results__service__pb2.RecloseRunResponse.FromString,
                 _registered_method=True)
+        self.RecordContamination = channel.unary_unary(
+                '/proctor.v1.ResultsService/RecordContamination',
+                request_serializer=proctor_dot_v1_dot_results__service__pb2.RecordContaminationRequest.SerializeToString,
+                response_deserializer=proctor_dot_v1_dot_results__service__pb2.RecordContaminationResponse.FromString,
+                _registered_method=True)
         self.ListOutcomes = channel.unary_unary(
                 '/proctor.v1.ResultsService/ListOutcomes',
                 request_serializer=proctor_dot_v1_dot_results__service__pb2.ListOutcomesRequest.SerializeToString,
@@ -71,6 +76,14 @@ class ResultsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RecordContamination(self, request, context):
+        """Stores with a closed run what a corpus has of its rows: a figure of its summary. One of the same kind and corpus is replaced. Fails with
+        RUN_NOT_FROZEN while the run takes outcomes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListOutcomes(self, request, context):
         """Lists recorded outcomes, ordered by sample and rollout or by a value; keyset pages.
         """
@@ -90,6 +103,11 @@ def add_ResultsServiceServicer_to_server(servicer, server):
                     servicer.RecloseRun,
                     request_deserializer=proctor_dot_v1_dot_results__service__pb2.RecloseRunRequest.FromString,
                     response_serializer=proctor_dot_v1_dot_results__service__pb2.RecloseRunResponse.SerializeToString,
+            ),
+            'RecordContamination': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecordContamination,
+                    request_deserializer=proctor_dot_v1_dot_results__service__pb2.RecordContaminationRequest.FromString,
+                    response_serializer=proctor_dot_v1_dot_results__service__pb2.RecordContaminationResponse.SerializeToString,
             ),
             'ListOutcomes': grpc.unary_unary_rpc_method_handler(
                     servicer.ListOutcomes,
@@ -152,6 +170,33 @@ class ResultsService:
             '/proctor.v1.ResultsService/RecloseRun',
             proctor_dot_v1_dot_results__service__pb2.RecloseRunRequest.SerializeToString,
             proctor_dot_v1_dot_results__service__pb2.RecloseRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecordContamination(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/proctor.v1.ResultsService/RecordContamination',
+            proctor_dot_v1_dot_results__service__pb2.RecordContaminationRequest.SerializeToString,
+            proctor_dot_v1_dot_results__service__pb2.RecordContaminationResponse.FromString,
             options,
             channel_credentials,
             insecure,

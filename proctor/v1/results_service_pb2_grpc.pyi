@@ -39,6 +39,10 @@ class ResultsServiceStub:
     """Computes what the close of a run left out of its figures, over the same answers, and replaces its summary then. A run that has
     all its figures keeps its summary. Fails with RUN_NOT_FROZEN while the run takes outcomes. Operators only.
     """
+    RecordContamination: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.RecordContaminationRequest, _results_service_pb2.RecordContaminationResponse]
+    """Stores with a closed run what a corpus has of its rows: a figure of its summary. One of the same kind and corpus is replaced. Fails with
+    RUN_NOT_FROZEN while the run takes outcomes.
+    """
     ListOutcomes: _grpc.UnaryUnaryMultiCallable[_results_service_pb2.ListOutcomesRequest, _results_service_pb2.ListOutcomesResponse]
     """Lists recorded outcomes, ordered by sample and rollout or by a value; keyset pages."""
 
@@ -52,6 +56,10 @@ class ResultsServiceAsyncStub(ResultsServiceStub):
     RecloseRun: _aio.UnaryUnaryMultiCallable[_results_service_pb2.RecloseRunRequest, _results_service_pb2.RecloseRunResponse]  # type: ignore[assignment]
     """Computes what the close of a run left out of its figures, over the same answers, and replaces its summary then. A run that has
     all its figures keeps its summary. Fails with RUN_NOT_FROZEN while the run takes outcomes. Operators only.
+    """
+    RecordContamination: _aio.UnaryUnaryMultiCallable[_results_service_pb2.RecordContaminationRequest, _results_service_pb2.RecordContaminationResponse]  # type: ignore[assignment]
+    """Stores with a closed run what a corpus has of its rows: a figure of its summary. One of the same kind and corpus is replaced. Fails with
+    RUN_NOT_FROZEN while the run takes outcomes.
     """
     ListOutcomes: _aio.UnaryUnaryMultiCallable[_results_service_pb2.ListOutcomesRequest, _results_service_pb2.ListOutcomesResponse]  # type: ignore[assignment]
     """Lists recorded outcomes, ordered by sample and rollout or by a value; keyset pages."""
@@ -75,6 +83,16 @@ class ResultsServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_results_service_pb2.RecloseRunResponse, _abc.Awaitable[_results_service_pb2.RecloseRunResponse]]:
         """Computes what the close of a run left out of its figures, over the same answers, and replaces its summary then. A run that has
         all its figures keeps its summary. Fails with RUN_NOT_FROZEN while the run takes outcomes. Operators only.
+        """
+
+    @_abc_1.abstractmethod
+    def RecordContamination(
+        self,
+        request: _results_service_pb2.RecordContaminationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_results_service_pb2.RecordContaminationResponse, _abc.Awaitable[_results_service_pb2.RecordContaminationResponse]]:
+        """Stores with a closed run what a corpus has of its rows: a figure of its summary. One of the same kind and corpus is replaced. Fails with
+        RUN_NOT_FROZEN while the run takes outcomes.
         """
 
     @_abc_1.abstractmethod

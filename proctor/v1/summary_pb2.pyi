@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from proctor.v1 import outcome_pb2 as _outcome_pb2
 from proctor.v1 import run_pb2 as _run_pb2
 import builtins as _builtins
@@ -20,6 +21,30 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _ContaminationKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ContaminationKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ContaminationKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CONTAMINATION_KIND_UNSPECIFIED: _ContaminationKind.ValueType  # 0
+    """Refused."""
+    CONTAMINATION_KIND_OVERLAP: _ContaminationKind.ValueType  # 1
+    """Rows that share n-grams of words with the corpus."""
+    CONTAMINATION_KIND_CANARY: _ContaminationKind.ValueType  # 2
+    """Documents of the corpus that hold a canary of a benchmark."""
+
+class ContaminationKind(_ContaminationKind, metaclass=_ContaminationKindEnumTypeWrapper):
+    """What is looked for in a corpus."""
+
+CONTAMINATION_KIND_UNSPECIFIED: ContaminationKind.ValueType  # 0
+"""Refused."""
+CONTAMINATION_KIND_OVERLAP: ContaminationKind.ValueType  # 1
+"""Rows that share n-grams of words with the corpus."""
+CONTAMINATION_KIND_CANARY: ContaminationKind.ValueType  # 2
+"""Documents of the corpus that hold a canary of a benchmark."""
+Global___ContaminationKind: _TypeAlias = ContaminationKind  # noqa: Y015
 
 @_typing.final
 class MetricFigure(_message.Message):
@@ -352,6 +377,7 @@ class RunSummary(_message.Message):
     GPU_SECONDS_FIELD_NUMBER: _builtins.int
     ANSWERING_SECONDS_FIELD_NUMBER: _builtins.int
     DECISION_FIELD_NUMBER: _builtins.int
+    CONTAMINATION_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
@@ -422,6 +448,10 @@ class RunSummary(_message.Message):
         fixed, which it is not; that of the decision holds whenever it was made.
         """
 
+    @_builtins.property
+    def contamination(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContaminationFigure]:
+        """What corpora have of its rows, as RecordContamination has stored it; at most 20."""
+
     def __init__(
         self,
         *,
@@ -447,13 +477,114 @@ class RunSummary(_message.Message):
         gpu_seconds: _builtins.float = ...,
         answering_seconds: _builtins.float = ...,
         decision: _run_pb2.Decision | None = ...,
+        contamination: _abc.Iterable[Global___ContaminationFigure] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "computed_at", b"computed_at", "cost", b"cost", "decision", b"decision", "mean_timing", b"mean_timing", "price", b"price", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "answered", b"answered", "answering_seconds", b"answering_seconds", "computed_at", b"computed_at", "cost", b"cost", "decision", b"decision", "epoch", b"epoch", "failed", b"failed", "failures", b"failures", "gpu_seconds", b"gpu_seconds", "groups", b"groups", "is_partial", b"is_partial", "is_truncated_left", b"is_truncated_left", "mean_timing", b"mean_timing", "price", b"price", "problems", b"problems", "reused_answers", b"reused_answers", "run_id", b"run_id", "tasks", b"tasks", "timing", b"timing", "total", b"total", "unparsed", b"unparsed", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost", b"_cost", "answered", b"answered", "answering_seconds", b"answering_seconds", "computed_at", b"computed_at", "contamination", b"contamination", "cost", b"cost", "decision", b"decision", "epoch", b"epoch", "failed", b"failed", "failures", b"failures", "gpu_seconds", b"gpu_seconds", "groups", b"groups", "is_partial", b"is_partial", "is_truncated_left", b"is_truncated_left", "mean_timing", b"mean_timing", "price", b"price", "problems", b"problems", "reused_answers", b"reused_answers", "run_id", b"run_id", "tasks", b"tasks", "timing", b"timing", "total", b"total", "unparsed", b"unparsed", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost: _TypeAlias = _typing.Literal["cost"]  # noqa: Y015
     _WhichOneofArgType__cost: _TypeAlias = _typing.Literal["_cost", b"_cost"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cost) -> _WhichOneofReturnType__cost | None: ...
 
 Global___RunSummary: _TypeAlias = RunSummary  # noqa: Y015
+
+@_typing.final
+class ContaminationFigure(_message.Message):
+    """A figure beside the score of a run. It does not say that a model was trained on the corpus."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    CORPUS_FIELD_NUMBER: _builtins.int
+    FOUND_FIELD_NUMBER: _builtins.int
+    SEARCHED_FIELD_NUMBER: _builtins.int
+    SHARE_FIELD_NUMBER: _builtins.int
+    CI_LOW_FIELD_NUMBER: _builtins.int
+    CI_HIGH_FIELD_NUMBER: _builtins.int
+    NGRAM_FIELD_NUMBER: _builtins.int
+    DIFFERENCES_FIELD_NUMBER: _builtins.int
+    USER_FIELD_NUMBER: _builtins.int
+    RECORDED_AT_FIELD_NUMBER: _builtins.int
+    kind: Global___ContaminationKind.ValueType
+    """What was looked for."""
+    corpus: _builtins.str
+    """Name of the corpus, 1 to 200 characters."""
+    found: _builtins.int
+    """Rows, or of canaries documents, that were found."""
+    searched: _builtins.int
+    """Rows or documents that were looked for or through; at least 1."""
+    share: _builtins.float
+    """`found` / `searched`. Set by the service, as are its ends."""
+    ci_low: _builtins.float
+    """Low end of the 95 % interval (Wilson 1927)."""
+    ci_high: _builtins.float
+    """High end of the 95 % interval."""
+    ngram: _builtins.int
+    """Words of an n-gram, 1 to 50; 0 of canaries."""
+    user: _builtins.str
+    """User who stored it; set by the service."""
+    @_builtins.property
+    def differences(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContaminationDifference]:
+        """Of an overlap at most 50; of canaries none."""
+
+    @_builtins.property
+    def recorded_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was stored; set by the service."""
+
+    def __init__(
+        self,
+        *,
+        kind: Global___ContaminationKind.ValueType = ...,
+        corpus: _builtins.str = ...,
+        found: _builtins.int = ...,
+        searched: _builtins.int = ...,
+        share: _builtins.float = ...,
+        ci_low: _builtins.float = ...,
+        ci_high: _builtins.float = ...,
+        ngram: _builtins.int = ...,
+        differences: _abc.Iterable[Global___ContaminationDifference] | None = ...,
+        user: _builtins.str = ...,
+        recorded_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["recorded_at", b"recorded_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ci_high", b"ci_high", "ci_low", b"ci_low", "corpus", b"corpus", "differences", b"differences", "found", b"found", "kind", b"kind", "ngram", b"ngram", "recorded_at", b"recorded_at", "searched", b"searched", "share", b"share", "user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ContaminationFigure: _TypeAlias = ContaminationFigure  # noqa: Y015
+
+@_typing.final
+class ContaminationDifference(_message.Message):
+    """Mean score of the rows that overlap minus that of the others."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METRIC_FIELD_NUMBER: _builtins.int
+    DIFFERENCE_FIELD_NUMBER: _builtins.int
+    CI_LOW_FIELD_NUMBER: _builtins.int
+    CI_HIGH_FIELD_NUMBER: _builtins.int
+    metric: _builtins.str
+    """Name of the metric."""
+    difference: _builtins.float
+    """The difference."""
+    ci_low: _builtins.float
+    """Low end of its 95 % interval (Welch 1947, normal)."""
+    ci_high: _builtins.float
+    """High end of its 95 % interval."""
+    def __init__(
+        self,
+        *,
+        metric: _builtins.str = ...,
+        difference: _builtins.float = ...,
+        ci_low: _builtins.float = ...,
+        ci_high: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ci_high", b"ci_high", "ci_low", b"ci_low", "difference", b"difference", "metric", b"metric"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ContaminationDifference: _TypeAlias = ContaminationDifference  # noqa: Y015

@@ -64,6 +64,7 @@ from services.results.summaries import grpc_api as grpc_record_api
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.ports import Stores
 from services.results.summaries.postgres import PostgresSummaries
+from services.results.summaries.record_contamination import RecordContamination
 from services.results.summaries.wiring import make_close_run, make_record_api, make_show_summary
 
 # Unused sets are kept for hours (`KEEP_UNUSED`): minutes more do not matter.
@@ -211,6 +212,11 @@ def _user_apis(
         show_summary=show_summary,
         list_outcomes=make_list_outcomes(session, stores, clock),
         close_run=close_run,
+        record_contamination=RecordContamination(
+            records=stores.records,
+            summaries=PostgresSummaries(session=session, add_closed_run=add_closed_run),
+        ),
+        clock=clock,
     )
     rescore_task = RescoreTask(
         records=stores.records,

@@ -13,6 +13,7 @@ from proctor.client.errors import NotFound
 from proctor.client.proctor_client import ProctorClient
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.values.run import unparsed_warning
+from proctor.wire.contamination import contamination_sentences
 from proctor.wire.decisions import decision_sentence
 from proctor.wire.report import suspicions_of
 
@@ -146,6 +147,8 @@ def _caveats(summary: summary_pb2.RunSummary) -> Iterator[tuple[str, Cell]]:
             yield f"{group.group} without", ", ".join(group.missing_tasks)
     if summary.is_truncated_left:
         yield "Long prompts", "cut from the left to fit the model's context"
+    for sentence in contamination_sentences(summary):
+        yield "Contamination", sentence
     for problem in summary.problems:
         yield "Undefined", problem
     spreads = [

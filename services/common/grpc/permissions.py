@@ -115,6 +115,7 @@ METHODS: Mapping[str, Permission] = {
     # Results. Golden marks are work that users share, and each has the name of who made it.
     "GetSummary": _READ,
     "RecloseRun": Permission.OPERATOR,
+    "RecordContamination": _CHANGE,
     "ListOutcomes": _READ,
     "CompareRuns": _READ,
     "ListFlips": _READ,
@@ -151,6 +152,7 @@ RECORDED = frozenset(
         "MarkAnswers",
         "AnnotateAnswer",
         "RecloseRun",
+        "RecordContamination",
     }
 )
 

@@ -201,6 +201,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("POST", f"{BENCHMARKING}/archive/{{job_id}}"): "ArchiveRun",
     ("POST", f"{BENCHMARKING}/restore/{{job_id}}"): "RestoreRun",
     ("POST", f"{BENCHMARKING}/reclose/{{job_id}}"): "RecloseRun",
+    ("POST", f"{BENCHMARKING}/contamination/{{job_id}}"): "RecordContamination",
     ("POST", f"{BENCHMARKING}/rescore/{{job_id}}"): "RescoreTask",
     ("POST", f"{BENCHMARKING}/judgements/{{job_id}}"): "SubmitRun",
     ("GET", f"{BENCHMARKING}/judgements/{{job_id}}"): "GetSummary",

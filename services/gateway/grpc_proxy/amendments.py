@@ -23,6 +23,7 @@ from proctor.v1.leaderboard_service_pb2 import (
     GetRatingsRequest,
     ListHistoryRequest,
 )
+from proctor.v1.results_service_pb2 import RecordContaminationRequest
 from proctor.v1.rollout_service_pb2 import SubmitRolloutsRequest, UploadTasksRequest
 from proctor.v1.schedule_service_pb2 import AddScheduleRequest
 from proctor.v1.scheduler_service_pb2 import EstimateRunRequest, ListRunsRequest, SubmitRunRequest
@@ -89,6 +90,7 @@ AMENDMENTS: dict[str, Amend] = {
     "AddSuite": _with_user(AddSuiteRequest),
     "MarkAnswers": _with_user(MarkAnswersRequest),
     "AnnotateAnswer": _with_user(AnnotateAnswerRequest),
+    "RecordContamination": _with_user(RecordContaminationRequest),
     "FindUnannotated": _with_user(FindUnannotatedRequest),
     "ListAnnotations": _with_user(ListAnnotationsRequest),
     "GetAgreement": _with_user(GetAgreementRequest),

@@ -37,7 +37,7 @@ from services.gateway.api.datasets import routes as datasets
 from services.gateway.api.files import routes as files
 from services.gateway.api.judging import annotations, panels
 from services.gateway.api.judging import routes as judging
-from services.gateway.api.runs import imports
+from services.gateway.api.runs import contamination, imports
 from services.gateway.api.runs import labels as run_labels
 from services.gateway.api.runs import routes as runs
 from services.gateway.api.suites import routes as suites
@@ -74,6 +74,7 @@ _ROUTERS = (
     artifacts.router,
     comparisons.router,
     gates.router,
+    contamination.router,
     sizes.router,
     noise.router,
     leaderboard.router,

@@ -10,13 +10,16 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import results_service_pb2_grpc as results_grpc
 from proctor.values.outcome import OutcomeStatus
 from services.common.checked_fields import checked_choice, checked_id, checked_text
+from services.common.clock import Clock
+from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
 from services.results.answers.grpc_api import filter_from_proto
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.answers.outcome_filter import OutcomeSort, SortValue
 from services.results.outcomes.proto import brief_to_proto, recorded_to_proto
 from services.results.summaries.close_run import CloseRun
-from services.results.summaries.proto import summary_to_proto
+from services.results.summaries.proto import contamination_from_proto, summary_to_proto
+from services.results.summaries.record_contamination import RecordContamination
 from services.results.summaries.show_summary import ShowSummary
 
 SERVICE_NAME = results_pb2.DESCRIPTOR.services_by_name["ResultsService"].full_name
@@ -27,6 +30,8 @@ class GrpcResultsApi(results_grpc.ResultsServiceServicer):
     show_summary: ShowSummary
     list_outcomes: ListOutcomes
     close_run: CloseRun
+    record_contamination: RecordContamination
+    clock: Clock
 
     def register(self, server: grpc.aio.Server) -> None:
         """Adds the service to a server."""
@@ -44,6 +49,16 @@ class GrpcResultsApi(results_grpc.ResultsServiceServicer):
         closing = await self.close_run.close_again(checked_id("run_id", request.run_id))
         summary = None if closing.summary is None else summary_to_proto(closing.summary)
         return results_pb2.RecloseRunResponse(summary=summary, progress=closing.share)
+
+    async def RecordContamination(
+        self, request: results_pb2.RecordContaminationRequest, context: RpcContext
+    ) -> results_pb2.RecordContaminationResponse:
+        user = checked_text("user", request.user)
+        figure = contamination_from_proto(request.figure, user, self.clock.now())
+        caller = caller_of(context.invocation_metadata())
+        run_id = checked_id("run_id", request.run_id)
+        summary = await self.record_contamination.record(run_id, figure, caller)
+        return results_pb2.RecordContaminationResponse(summary=summary_to_proto(summary))
 
     async def ListOutcomes(
         self, request: results_pb2.ListOutcomesRequest, context: RpcContext

@@ -12,10 +12,12 @@ from proctor.values.metrics.names import unit_of
 from proctor.values.rollout import suspicions_sentence
 from proctor.values.run import unparsed_warning
 from proctor.values.scoring import ScoringMethod
+from proctor.wire.contamination import contamination_sentences
 from services.results.export.exported_run import ExportedRun
 from services.results.export.ports import ExportRow, RowFormat
 from services.results.outcomes.timing_summary import Percentiles, TimingSummary
 from services.results.statistics.figure import Figure
+from services.results.summaries.proto import summary_to_proto
 from services.results.summaries.run_summary import RunSummary, TaskSummary
 
 LEFT, RIGHT, ROW_HEIGHT, TOP, BOTTOM = 260, 720, 26, 12, 28
@@ -199,7 +201,10 @@ def _notes(run: ExportedRun) -> list[str]:
         _suspicions(summary): bool(_suspicions(summary)),
         unparsed_warning(summary.unparsed_rate): bool(unparsed_warning(summary.unparsed_rate)),
     }
-    return [note for note, applies in notes.items() if applies]
+    return [
+        *(note for note, applies in notes.items() if applies),
+        *contamination_sentences(summary_to_proto(summary)),
+    ]
 
 
 def _suspicions(summary: RunSummary) -> str:

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from proctor.values.run import RunState
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.results.runs.run_plan import RunPlan
-from services.results.summaries.run_summary import RunSummary
+from services.results.summaries.run_summary import ContaminationFigure, RunSummary
 
 SUMMARY = TypeAdapter(RunSummary)
 
@@ -31,7 +31,14 @@ class PostgresSummaries:
 
         async def add(transaction: PostgresTransaction) -> None:
             if await transaction.fetchrow("lock_frozen_epoch", run_id=run_id, epoch=epoch) is not None:
-                stored = SUMMARY.dump_json(summary).decode()
+                kept = (
+                    await transaction.fetchrow("lock_summary", run_id=run_id, epoch=epoch)
+                    if replaces
+                    else None
+                )
+                # What was stored beside its figures stays.
+                beside = SUMMARY.validate_json(kept["summary"]).contamination if kept else ()
+                stored = SUMMARY.dump_json(replace(summary, contamination=beside)).decode()
                 await transaction.execute(
                     "add_summary", run_id=run_id, epoch=epoch, summary=stored, replaces=replaces
                 )
@@ -62,6 +69,21 @@ class PostgresSummaries:
                 )
 
         await self._session.run(add)
+
+    async def add_contamination(
+        self, run_id: str, epoch: int, figure: ContaminationFigure
+    ) -> RunSummary | None:
+        async def add(transaction: PostgresTransaction) -> RunSummary | None:
+            row = await transaction.fetchrow("lock_summary", run_id=run_id, epoch=epoch)
+            if row is None:
+                return None
+            changed = SUMMARY.validate_json(row["summary"]).with_contamination(figure)
+            await transaction.execute(
+                "change_summary", run_id=run_id, epoch=epoch, summary=SUMMARY.dump_json(changed).decode()
+            )
+            return changed
+
+        return await self._session.run(add)
 
     async def find(self, run_id: str, epoch: int) -> RunSummary | None:
         row = await self._session.fetchrow("read_summary", run_id=run_id, epoch=epoch)

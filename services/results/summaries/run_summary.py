@@ -1,14 +1,16 @@
 """The summary of a run: its figures per task and metric, its counts, tokens and times."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from proctor.values.comparison import Decision
+from proctor.values.names.contamination import MAX_FIGURES, ContaminationKind
 from proctor.values.scoring import ScoringMethod
 from proctor.values.usage import NO_TOKENS, ModelPrice, Timing, TokenUsage
 from services.results.outcomes.timing_summary import TimingSummary
 from services.results.statistics.figure import Figure
+from services.results.statistics.intervals import Interval, wilson_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,41 @@ class GroupSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class ContaminationDifference:
+    """The mean score of the rows that overlap minus that of the others, with its 95 % interval."""
+
+    metric: str
+    difference: float
+    ci_low: float
+    ci_high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContaminationFigure:
+    """`found` of `searched` rows are in the corpus; of canaries, documents hold one. `ngram`: of overlaps.
+
+    It says nothing of what a model was trained on.
+    """
+
+    kind: ContaminationKind
+    corpus: str
+    found: int
+    searched: int
+    recorded_at: datetime
+    user: str = ""
+    ngram: int = 0
+    differences: tuple[ContaminationDifference, ...] = ()
+
+    @property
+    def share(self) -> float:
+        return self.found / self.searched
+
+    @property
+    def interval(self) -> Interval:
+        return wilson_interval(self.share, self.searched)
+
+
+@dataclass(frozen=True, slots=True)
 class RunSummary:
     """Partial where not every sample has a final outcome. `failures` goes by the word of the class.
 
@@ -71,6 +108,13 @@ class RunSummary:
     # would contain.
     answering_seconds: float = 0.0
     decision: Decision | None = None
+    contamination: tuple[ContaminationFigure, ...] = ()
+
+    def with_contamination(self, figure: ContaminationFigure) -> "RunSummary":
+        """In the place of one of the same kind and corpus; of too many the earliest goes."""
+        same = (figure.kind, figure.corpus)
+        others = [one for one in self.contamination if (one.kind, one.corpus) != same]
+        return replace(self, contamination=(*others, figure)[-MAX_FIGURES:])
 
     @property
     def cost(self) -> float | None:

@@ -331,6 +331,15 @@ class FakeResults(results_grpc.ResultsServiceServicer):
         self.reclosed.append(request.run_id)
         return results_pb2.RecloseRunResponse(summary=self.summaries.get(request.run_id), progress=0.25)
 
+    async def RecordContamination(
+        self, request: results_pb2.RecordContaminationRequest, context: Any
+    ) -> results_pb2.RecordContaminationResponse:
+        summary = self.summaries[request.run_id]
+        figure = summary.contamination.add()
+        figure.CopyFrom(request.figure)
+        figure.user = request.user
+        return results_pb2.RecordContaminationResponse(summary=summary)
+
     async def GetSummary(
         self, request: results_pb2.GetSummaryRequest, context: Any
     ) -> results_pb2.GetSummaryResponse:

@@ -345,3 +345,20 @@ async def test_answers_that_cannot_be_rescored_are_named(
     assert "  sample 7, rollout 0: the target 'y'" in shown.out
     shown = await proctor("rescore", run.run_id, "--task", "rows", "--json")
     assert [one["row_id"] for one in shown.document["unscored_answers"]] == ["r3", ""]
+
+
+async def test_what_a_corpus_has_is_stored_with_a_run(
+    harness: GatewayHarness, proctor: CommandLine, tmp_path: Path
+) -> None:
+    summary = harness.results.summaries[FIRST] = summary_pb2.RunSummary(run_id=FIRST)
+    (tmp_path / "crawl").mkdir()
+    (tmp_path / "crawl" / "page.txt").write_text("one two three four five")
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"q": "two three four"}\n{"q": "six seven eight"}\n')
+    counted = await proctor(
+        "contamination", "overlap", str(rows), str(tmp_path / "crawl"), "--ngram", "3", "--run", FIRST
+    )
+    assert counted.code == 0, counted.err
+    assert (await proctor("contamination", "canary", str(tmp_path / "crawl"), "--run", FIRST)).code == 0
+    stored = [(one.corpus, one.found, one.searched, one.ngram) for one in summary.contamination]
+    assert stored == [("crawl", 1, 2, 3), ("crawl", 0, 1, 0)]

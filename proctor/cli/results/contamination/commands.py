@@ -1,14 +1,15 @@
 """`proctor contamination`: what a corpus or a model has of rows. Figures with intervals, no claims."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import typer
 
-from proctor.cli.gateway import command_group
-from proctor.cli.options import AsJson
+from proctor.cli.gateway import api_key, command_group, find_gateway
+from proctor.cli.options import AsJson, Gateway
 from proctor.cli.render.terminal import Terminal, execute, say
 from proctor.cli.render.words import JsonValue, counted
 from proctor.cli.results.contamination.corpus import corpus_files, documents
@@ -22,9 +23,16 @@ from proctor.cli.results.contamination.overlap import (
 from proctor.cli.results.contamination.probe_command import probe
 from proctor.cli.results.contamination.rows import Row, read_rows
 from proctor.client.errors import Refused
+from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
+from proctor.v1 import results_service_pb2 as results_pb2
+from proctor.v1 import summary_pb2
 
 _SHOWN_ROWS = 20
+StoredWith = Annotated[
+    str,
+    typer.Option("--run", metavar="RUN_ID", help="Also store the figure with this run, beside its score."),
+]
 
 
 def overlap(
@@ -42,9 +50,11 @@ def overlap(
     share: Annotated[
         float, typer.Option(min=0, max=1, help="A row overlaps where more of its n-grams are found.")
     ] = 0.0,
+    run: StoredWith = "",
+    gateway: Gateway = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count the rows that share n-grams of words with the files of a folder. Needs no server."""
+    """Count the rows that share n-grams of words with files of a folder. Needs no server without --run."""
     terminal = Terminal(as_json)
 
     async def found() -> ExitCode:
@@ -56,6 +66,9 @@ def overlap(
         shares = grams.shares()
         overlapping = [each > share for each in shares]
         _show_overlap(terminal, read, shares, overlapping, n)
+        if run:
+            of_rows = Share(sum(overlapping), len(read))
+            await _store(run, gateway, _figure(corpus, of_rows, n, _moved(read, overlapping)))
         return ExitCode.OK
 
     execute(terminal, found)
@@ -67,9 +80,11 @@ def canary(
     text: Annotated[
         list[str] | None, typer.Option(help="Also look for this text; repeat for several.")
     ] = None,
+    run: StoredWith = "",
+    gateway: Gateway = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count the documents of a folder that hold canaries of benchmarks ("canary GUID …"). Needs no server."""
+    """Count the documents of a folder that hold canaries of benchmarks ("canary GUID …")."""
     terminal = Terminal(as_json)
 
     async def found() -> ExitCode:
@@ -85,6 +100,8 @@ def canary(
         if not total:
             raise Refused(f"{corpus} has no documents.")
         of_documents = Share(held, total)
+        if run:
+            await _store(run, gateway, _figure(corpus, of_documents))
         if terminal.is_json:
             canaries_found: dict[str, JsonValue] = {**dict(by_canary.most_common())}
             terminal.emit({"documents": _document(of_documents), "canaries": canaries_found})
@@ -108,8 +125,7 @@ def _show_overlap(
     terminal: Terminal, rows: Sequence[Row], shares: Sequence[float], overlapping: Sequence[bool], n: int
 ) -> None:
     of_rows = Share(sum(overlapping), len(rows))
-    metrics = list(dict.fromkeys(metric for row in rows for metric in row.scores))
-    moved = {metric: _score_difference(rows, overlapping, metric) for metric in metrics}
+    moved = _moved(rows, overlapping)
     named = sorted(zip(shares, rows, strict=True), key=lambda one: -one[0])
     if terminal.is_json:
         scores: dict[str, JsonValue] = {
@@ -127,6 +143,33 @@ def _show_overlap(
         if each > 0:
             say(terminal.out, f"  row {row.name}: {each:.0%} of its n-grams", style="dim")
     say(terminal.out, "Overlap does not say that a model was trained on it, nor its absence that it was not.")
+
+
+def _moved(rows: Sequence[Row], overlapping: Sequence[bool]) -> Mapping[str, Difference | None]:
+    """By metric, the scores of the rows that overlap minus those of the others."""
+    metrics = list(dict.fromkeys(metric for row in rows for metric in row.scores))
+    return {metric: _score_difference(rows, overlapping, metric) for metric in metrics}
+
+
+def _figure(
+    corpus: Path, share: Share, ngram: int = 0, moved: Mapping[str, Difference | None] = MappingProxyType({})
+) -> summary_pb2.ContaminationFigure:
+    """Of canaries without `ngram`."""
+    kind = summary_pb2.CONTAMINATION_KIND_OVERLAP if ngram else summary_pb2.CONTAMINATION_KIND_CANARY
+    figure = summary_pb2.ContaminationFigure(
+        kind=kind, corpus=corpus.resolve().name, found=share.found, searched=share.of, ngram=ngram
+    )
+    for metric, one in moved.items():
+        if one is not None:
+            figure.differences.add(metric=metric, difference=one.mean, ci_low=one.low, ci_high=one.high)
+    return figure
+
+
+async def _store(run_id: str, gateway: str | None, figure: summary_pb2.ContaminationFigure) -> None:
+    address = find_gateway(gateway)
+    async with ProctorClient(address, api_key=api_key(address)) as client:
+        request = results_pb2.RecordContaminationRequest(run_id=run_id, figure=figure)
+        await client.outcomes.RecordContamination(request)
 
 
 def _score_difference(rows: Sequence[Row], overlapping: Sequence[bool], metric: str) -> Difference | None:

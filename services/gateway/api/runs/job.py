@@ -11,6 +11,7 @@ from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
 from services.gateway.api.changes import changes_of
 from services.gateway.api.models import provider_and_name
+from services.gateway.api.runs.contamination import contamination_shown
 from services.gateway.api.runs.repeat import repeating_body
 from services.gateway.api.runs.schemas import (
     DecisionShown,
@@ -52,6 +53,7 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
         tasks={task.task: present(TaskCountsShown, task, **_rates(task)) for task in summary.tasks},
         failures=dict(summary.failures),
         problems=list(summary.problems),
+        contamination=contamination_shown(summary),
         unparsed=summary.unparsed,
         **_rates(summary),
         warnings=_warnings(summary),

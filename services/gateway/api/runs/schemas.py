@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field, JsonValue
 from proctor.values.run import STATE_WORDS
 from proctor.values.usage import TokenUsage
 from services.gateway.api.changes import ChangeShown
+from services.gateway.api.runs.contamination import ContaminationShown
 from services.gateway.api.runs.labels import LabelsListed, LabelsShown
 
 _UNPARSED_RATE = "Share of the answers; null without answers"
@@ -152,6 +153,9 @@ class JobResults(LabelsShown):
     tasks: dict[str, TaskCountsShown]
     failures: dict[str, int] = Field(description="Failure class → count")
     problems: list[str] = Field(default=[], description="What could not be computed, each with the reason")
+    contamination: list[ContaminationShown] = Field(
+        default=[], description="What corpora have of its rows; absent unless it was stored"
+    )
     unparsed: int = Field(description="Answers that could not be parsed")
     unparsed_rate: float | None = Field(description=_UNPARSED_RATE)
     warnings: list[str] = Field(default=[], description="Sentences to read before the figures")

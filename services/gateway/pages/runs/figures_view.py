@@ -8,6 +8,7 @@ from proctor.v1 import run_pb2, summary_pb2
 from proctor.values.run import unparsed_warning
 from proctor.values.scoring import benchmark_group
 from proctor.values.usage import TokenUsage
+from proctor.wire.contamination import contamination_sentences
 from proctor.wire.report import suspicions_of
 from services.gateway.api.runs.job import choice_scoring, timing_shown
 from services.gateway.api.runs.schemas import PercentilesShown, TimingShown
@@ -56,6 +57,7 @@ class FiguresView(BaseModel):
     reused_answers: int
     problems: list[str]
     environment: dict[str, str]
+    contamination: list[str]
     # Of rollouts: how many are suspicious, and the score of the others.
     suspicions: str
 
@@ -104,6 +106,7 @@ def figures_view(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> FiguresVi
         is_of_shares=is_of_shares,
         timing=timing_shown(summary.timing),
         suspicions=suspicions_of(summary),
+        contamination=list(contamination_sentences(summary)),
     )
 
 
