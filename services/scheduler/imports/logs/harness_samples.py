@@ -47,10 +47,11 @@ class SampleLine:
 
     @property
     def arguments(self) -> Arguments:
-        """The arguments of each request."""
+        """The arguments of each request that has any."""
         given = self.fields.get("arguments")
         found = list(as_object(given).values()) or as_list(given)
-        return [list(as_object(one).values()) or as_list(one) for one in found]
+        lists = (list(as_object(one).values()) or as_list(one) for one in found)
+        return [one for one in lists if one]
 
 
 def sample_line(value: object, number: int) -> SampleLine:
@@ -115,7 +116,7 @@ def row_of(line: SampleLine, output_type: OutputType) -> LoggedRow:
             doc,
             choice_ending=ending,
         )
-    prompt = prompt_of(arguments[0][0]) if arguments and arguments[0] else Prompt("")
+    prompt = prompt_of(arguments[0][0]) if arguments else Prompt("")
     choices = () if output_type is OutputType.GENERATE_UNTIL else _choices(arguments)
     return LoggedRow(line.doc_id, prompt, _target(line.fields.get("target"), choices), choices, doc)
 
@@ -177,8 +178,7 @@ def _choices(arguments: Arguments) -> tuple[str, ...]:
     """Of requests after the same text: others are asked for what a choice is worth without it."""
     if _ending(arguments):
         return _contexts(arguments)[1]
-    first = arguments[0][0]
-    return tuple(as_text(one[1]) for one in arguments if len(one) > 1 and one[0] == first)
+    return tuple(as_text(one[1]) for one in arguments if len(one) > 1 and one[0] == arguments[0][0])
 
 
 def _target(value: object, choices: Sequence[str]) -> Target:

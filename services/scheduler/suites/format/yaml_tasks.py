@@ -68,7 +68,8 @@ def read_task(files: SuiteFiles, declaration: Declaration, location: SuiteLocati
         has_coded_metrics = bool(converted.coded_metrics)
     else:
         faults = list(code_faults(fields))
-    if fields:
+    # What could not be converted has faults already.
+    if fields or not faults:
         faults += _schema_faults(fields, has_coded_metrics=has_coded_metrics)
         invalid_keys = frozenset(str(found.path[0]) for found in faults if found.path)
         if codes.examples_are_made:

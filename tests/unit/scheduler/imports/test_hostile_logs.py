@@ -4,7 +4,9 @@ import gzip
 import json
 import struct
 import zipfile
+from collections.abc import Sequence
 from io import BytesIO
+from typing import Any
 
 import pytest
 
@@ -168,3 +170,35 @@ def test_a_member_that_is_cut_is_refused() -> None:
 def test_documents_of_another_shape_are_refused_or_read(document: object) -> None:
     log, samples = checked(json.dumps(document).encode(), "log.json")
     assert log.problem.endswith(".") or samples
+
+
+HOSTILE: Sequence[object] = (
+    *(10**400, 2**64, -1, 1e308, None, True, "", "9" * 5000),
+    *([], [[]], [None], {}, {"": ""}, {"a": {}}),
+)
+
+
+def places(value: object, at: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    inner: list[tuple[str | int, object]] = []
+    if isinstance(value, dict):
+        inner = list(value.items())
+    elif isinstance(value, list):
+        inner = list(enumerate(value))
+    return [at, *(place for key, one in inner for place in places(one, (*at, key)))]
+
+
+def replaced(value: Any, place: tuple[str | int, ...], other: object) -> object:
+    if not place:
+        return other
+    copied = value.copy()
+    copied[place[0]] = replaced(value[place[0]], place[1:], other)
+    return copied
+
+
+@pytest.mark.parametrize("line", [text_line(0, "none", 1.0), choice_line(0, 1.0)], ids=["text", "choice"])
+def test_any_value_of_a_line_may_be_another(line: dict[str, object]) -> None:
+    for place in places(line):
+        for other in HOSTILE:
+            changed = replaced(line, place, other)
+            log, samples = checked(sample_file(lines(changed, line).encode()), model="hf/m")
+            assert log.problem.endswith(".") or samples, (place, other)

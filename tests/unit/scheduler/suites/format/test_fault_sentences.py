@@ -50,6 +50,12 @@ def test_a_template_of_examples_is_reported_at_its_key() -> None:
     assert problem.startswith("template error: ")
 
 
+def test_a_task_without_a_key_is_told_what_it_needs() -> None:
+    found = faults_of("suite: nothing\ndescription: No task.\ntasks: [{}]\n")
+    missing = {key.rpartition(".")[2] for _, _, key, problem in found if problem == "is missing"}
+    assert {"task", "version", "dataset"} <= missing
+
+
 def test_a_sentence_ends_once() -> None:
     assert (
         str(InvalidSuiteFile(Path("a.yaml"), "it is unsafe.")) == "Invalid suite file a.yaml: it is unsafe."
