@@ -19,6 +19,8 @@ from proctor.exit_codes import ExitCode
 from proctor.wire.result_card import FORMAT, SECTIONS, signed_content
 
 _MAX_CARD_BYTES = 64 * 1024 * 1024
+# Of values in another form, and of numbers that no figure has.
+_NOT_IN_FORM = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,8 @@ def _signature_faults(card: Mapping[str, Any]) -> Iterator[str]:
         public.verify(base64.b64decode(card["signature"], validate=True), signed_content(card))
     except InvalidSignature:
         yield "it was changed after it was signed, or its key is another one"
+    except (UnicodeError, RecursionError):
+        yield "it has texts or lists that no result card has"
     except (binascii.Error, TypeError, ValueError):
         yield "its key or its signature is no text of Ed25519 in base64"
 
@@ -134,7 +138,7 @@ def _check_figures(card: Mapping[str, Any], export: Path | None, found: Checked)
     try:
         found.faults.extend(group_differences(card))
         again, signed = count_recomputed(card)
-    except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError):
+    except _NOT_IN_FORM:
         # Any key signs anything: only Proctor's are known to have this form.
         found.faults.append("its figures are not in the form of a result card")
         return
@@ -145,13 +149,14 @@ def _check_figures(card: Mapping[str, Any], export: Path | None, found: Checked)
         return
     try:
         with export.open("rb") as lines:
-            found.faults.extend(ReadLines.of(card, lines).differences(card))
+            read = ReadLines.of(card, lines)
+        found.faults.extend(read.differences(card))
     except OSError as error:
         raise Refused(f"{export} cannot be read: {error.strerror or error}.") from error
-    except (KeyError, TypeError, ValueError, RecursionError):
+    except _NOT_IN_FORM:
         found.faults.append("the export has lines that are no outcomes of this run")
         return
     rest = f"; {signed} are only signed, as are all intervals" if signed else "; intervals are only signed"
     found.notes.append(
-        f"{again} figures of tasks were computed again from {card['outcomes']['count']:,} outcomes{rest}."
+        f"{again} figures of tasks were computed again from {read.outcomes.leaves:,} outcomes{rest}."
     )

@@ -183,6 +183,9 @@ def changed(row: int, **values: Any) -> list[bytes]:
         [*LINES, LINES[-1]],
         [LINES[1], LINES[0], *LINES[2:]],
         changed(0, task="unknown"),
+        changed(0, scores={"acc": 10**400}),
+        changed(0, scores=[]),
+        [changed(0, scores={"acc": 1e308})[0]] * 3,
         [b"no json\n", *LINES[1:]],
         [b"[]\n", *LINES[1:]],
         [],
@@ -233,6 +236,25 @@ def test_the_tree_is_that_of_rfc_6962(count: int) -> None:
     for leaf in leaves:
         tree.add(leaf)
     assert tree.root() == root(leaves)
+
+
+@pytest.mark.parametrize("name", ["mean", "n"])
+def test_a_number_that_no_figure_has_is_a_fault(export: Path, name: str) -> None:
+    card = made_card()
+    card["figures"]["tasks"][0]["metrics"]["acc"][name] = 10**400
+    assert check(resigned(card), export, "").faults
+
+
+@pytest.mark.parametrize("text", ['"\\ud800"', "[" * 980 + "]" * 980, "[" * 990 + "]" * 990])
+def test_what_json_takes_and_no_card_has_is_a_fault(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "card.json"
+    path.write_text(json.dumps({**made_card(), "engine": 0}).replace('"engine": 0', f'"engine": {text}'))
+    try:
+        found = check(read_card(path), None, "").faults
+    except Refused as refused:
+        # At some depth it can no longer be read.
+        found = [str(refused)]
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize("figures", [[], {"tasks": []}, {"tasks": [1], "groups": []}])
