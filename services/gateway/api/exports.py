@@ -43,7 +43,7 @@ _MEDIA_TYPES = (
     "application/jsonl",
     "application/vnd.apache.parquet",
     "text/html",
-    "application/yaml",
+    "text/markdown",
 )
 _FILE: Described = {
     200: {"description": "The file", "content": {each: {} for each in _MEDIA_TYPES}},

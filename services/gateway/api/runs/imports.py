@@ -55,9 +55,14 @@ class ImportParameters:
     suite: Annotated[
         Text, Query(max_length=200, description="Suite that it is of, so that it pairs with jobs of it")
     ] = ""
-    model: Annotated[Text, Query(max_length=512, description="provider/name; the one that the log names")] = (
-        ""
-    )
+    model: Annotated[
+        Text,
+        Query(
+            max_length=512,
+            description="provider/name; the one that the log names",
+            json_schema_extra={"pattern": r"^([^/]+/.*\S.*)?$"},
+        ),
+    ] = ""
     task: Annotated[
         Text, Query(max_length=200, description="Task of one file of samples whose name does not tell it")
     ] = ""

@@ -1,7 +1,8 @@
 """The figures of a run as the `model-index` block of a model card, which the hub shows beside the model.
 
-The fields are those of https://huggingface.co/docs/hub/model-cards#evaluation-results: a result for each
-task, with its data set and its metrics. Texts are written as JSON, which is YAML.
+A card is Markdown that begins with the block between two lines of dashes. The fields are those of
+https://huggingface.co/docs/hub/model-cards#evaluation-results: a result for each task, with its data set and
+its metrics. Texts are written as JSON, which is YAML.
 """
 
 import json
@@ -75,4 +76,6 @@ def _text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-MODEL_CARD = RowFormat("_model_card.yaml", "application/yaml", ModelCardFile, rows=None, has_figures=True)
+MODEL_CARD = RowFormat(
+    "_model_card.md", "text/markdown; charset=utf-8", ModelCardFile, rows=None, has_figures=True
+)
