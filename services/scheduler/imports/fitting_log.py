@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from proctor.values.names.suite_name import is_id
 from services.scheduler.imports.errors import LogRefused
 from services.scheduler.imports.logged_run import LoggedRun, LoggedTask
 
@@ -56,6 +57,8 @@ def _problems(log: LoggedRun, suite_tasks: Sequence[str]) -> Iterator[str]:
     for what, name in named:
         if not _is_name(name):
             yield f"The name of its {what} is no name of 1 to {MAX_NAME_CHARACTERS} characters."
+    if is_id(log.benchmark):
+        yield f"Its benchmark {log.benchmark} has the name of a run or an upload. Name the suite."
     names = [task.task for task in log.tasks]
     if len(set(names)) < len(names):
         yield "Two of its tasks have the same name."

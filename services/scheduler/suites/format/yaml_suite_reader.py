@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from proctor.values.judging.named_judge import NamedJudge
+from proctor.values.names.suite_name import is_id
 from proctor.values.sample import MAX_SUITE_BYTES
 from proctor.values.scoring import TaskGroup
 from services.scheduler.suites.format.lm_eval_task import is_lm_eval_task
@@ -38,6 +39,8 @@ class NameRule:
     def problem(self, name: str) -> str:
         if self.must_be and name != self.must_be:
             return f"{name!r} is not the name of its folder or file, {self.must_be!r}"
+        if is_id(name):
+            return f"{name} has the form of an id; choose another name"
         return f"{name} is an installed suite; choose another name" if name in self.taken else ""
 
 

@@ -31,6 +31,10 @@ def test_a_usual_log_stays_as_it_is() -> None:
             replace(LOG, tasks=(replace(TASK, filters_json='[{"name": "\\u0007", "filter": []}]'),)),
             "The name of its filter",
         ),
+        # A run of this benchmark would be taken for one that judges the run of this id.
+        (replace(LOG, benchmark="0f0e0d0c-0b0a-4908-8706-050403020100"), "has the name of a run"),
+        (replace(LOG, benchmark="{0F0E0D0C0B0A49088706050403020100}"), "has the name of a run"),
+        (replace(LOG, benchmark=f"ds_{'0' * 32}"), "has the name of a run or an upload"),
         (replace(LOG, tasks=(TASK, TASK)), "Two of its tasks"),
         (replace(LOG, tasks=(replace(TASK, metrics=MANY),)), "qa has 201 metrics with their filters"),
     ],

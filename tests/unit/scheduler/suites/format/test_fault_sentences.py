@@ -56,6 +56,15 @@ def test_a_task_without_a_key_is_told_what_it_needs() -> None:
     assert {"task", "version", "dataset"} <= missing
 
 
+@pytest.mark.parametrize(
+    "name", ["0f0e0d0c-0b0a-4908-8706-050403020100", "0f0e0d0c0b0a49088706050403020100", f"ds_{'0' * 32}"]
+)
+def test_a_suite_has_no_name_of_a_run_or_an_upload(name: str) -> None:
+    """Runs over it would be taken for judgings of the run, or stand on the leaderboard of the data set."""
+    found = faults_of(f"suite: {name}\ndescription: Forged.\ntasks: [{{}}]\n")
+    assert ("suite", f"{name} has the form of an id; choose another name") in {fault[2:] for fault in found}
+
+
 def test_a_sentence_ends_once() -> None:
     assert (
         str(InvalidSuiteFile(Path("a.yaml"), "it is unsafe.")) == "Invalid suite file a.yaml: it is unsafe."
