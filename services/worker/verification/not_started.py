@@ -10,12 +10,15 @@ from services.worker.verification.verifier_result import VerifierResult
 
 # Usage errors (exit code 4), no test at all (5), errors of pytest itself (3), and plugins that are missing.
 _OF_PYTEST = re.compile(
-    r"(?:pytest|py\.test|__main__\.py): error: |^ERROR: (?:not found: |file or directory not found: )"
+    r"(?:pytest(?:\.main\(\))?|py\.test|__main__\.py): error: "
+    r"|^ERROR: (?:not found: |file or directory not found: )"
     r"|^ERROR: (?:Missing required plugins: |Wrong expression |Unknown )|^INTERNALERROR> "
     r"|ImportError while loading conftest|No module named '?_?pytest|Error importing plugin "
-    r"|^pytest ended with exit code [345]$|\bno tests ran in "
+    r"|\bno tests ran in "
     r"|^collected 0 items\s*$|^=*\s*\d+ deselected in |fixture '\w+' not found"
 )
+# Said by the runner of a sandbox, wherever it comes among the lines of pytest itself.
+_ENDED = re.compile(r"^pytest ended with exit code [345]$")
 _OF_OTHERS = re.compile(
     r"^Ran 0 tests in |^NO TESTS RAN|^No tests? (?:suites? )?found|\[no test files\]|no tests to run"
     r"|No solution found when resolving |Could not find a version that satisfies the requirement "
@@ -91,7 +94,8 @@ def not_started(result: VerifierResult, is_named: Callable[[str], bool] = lambda
     if result.score > 0.0:
         return ""
     output = _Output(plain_lines(_printed(result)), is_named)
-    return next((line.strip()[:_MAX_LINE_CHARACTERS] for line in output.lines if output.explains(line)), "")
+    explained = next(filter(output.explains, output.lines), "")
+    return (explained or output.ended).strip()[:_MAX_LINE_CHARACTERS]
 
 
 def _printed(result: VerifierResult) -> str:
@@ -113,6 +117,11 @@ class _Output:
     @cached_property
     def has_errors(self) -> bool:
         return any(map(_ERRORS.search, self.lines))
+
+    @cached_property
+    def ended(self) -> str:
+        """The line of an exit code of pytest's with which nothing has run."""
+        return "" if self.has_run else next((line for line in self.lines if _ENDED.search(line.strip())), "")
 
     def explains(self, line: str) -> bool:
         if _NOT_AWAITED in line:
