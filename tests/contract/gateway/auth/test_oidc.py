@@ -321,11 +321,11 @@ async def test_a_role_that_the_provider_takes_away_ends_with_the_half_of_a_sessi
     part = {"HX-Request": "true"}
     for headers in (part, {"Accept": "application/json"}):
         assert (await browser.get(page, **headers)).status == 200
-    # Two tabs go there at the same time, and both come back. One of eight such pairs has one cookie.
+    # Two tabs go there at the same time, and both come back. Of eight such pairs one shares a cookie.
     provider.user = {**provider.user, "exp": int(time.time()) + 7200}
     gone = [await browser.get(address) for address in (page, "/settings")]
     while gone[0].cookies.keys() == gone[1].cookies.keys():
-        gone[1] = await browser.get("/settings")
+        gone = [await browser.get(address) for address in (page, "/settings")]
     for each, address in zip(gone, (page, "/settings"), strict=True):
         assert (each.status, each.headers["Location"].startswith(provider.issuer)) == (303, True)
         back = urlsplit((await browser.get(each.headers["Location"])).headers["Location"])
