@@ -2,13 +2,13 @@
 
 import asyncio
 import tarfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import BinaryIO, Protocol
 
 from services.common.sandboxes.errors import FilesOverLimit, FilesRefused, SandboxBlocked
 from services.common.sandboxes.output import KeptOutput, SpooledOutput
-from services.common.sandboxes.sandbox import Command, CommandResult, Ended, TarLimits
+from services.common.sandboxes.sandbox import Command, CommandResult, Ended, RootParts, TarLimits
 from services.common.sandboxes.tar_files import check_tar
 
 # Enough for 256 MiB through tar on a busy machine. Files that an agent made to hang fail then.
@@ -22,6 +22,14 @@ _UNPACK = '[ -d "$1" ] || mkdir -p -- "$1" && exec tar -x -f - -C "$1" -o'
 _OPEN = '[ -r "$1" ] && [ -x "$1" ] || chmod u+rwx "$1"; '
 # A folder above it may have been moved, and a link be in its place.
 _ITSELF = '[ "$(cd -P -- "$1" && pwd)" = "$1" ] || exit 4; '
+# One file system: what is mounted in it is not in the tar, but for the folders of the mounts.
+_PACK_ROOT = (
+    'cd / && find . -xdev -mindepth 1 "$@" \\( -type f -o -type l -o -type d \\) -print0 2>/dev/null '
+    "| LC_ALL=C sort -z "
+    '| TAR_OPTIONS="--ignore-failed-read" tar -c -f - --no-recursion --null -T - 2>/dev/null'
+)
+# The machine's own, which are mounts or lead to them.
+_OF_MACHINE = ("bin", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr")
 _PACK = 'TAR_OPTIONS="--sort=name --ignore-failed-read" exec tar -c -f - -C "$1" . 2>/dev/null'
 
 
@@ -67,15 +75,45 @@ async def get_files(
         script = f"{_OPEN}{_ITSELF if quick else ''}{_PACK}"
         command = Command(("sh", "-c", script, "sh", path), "/", timeout_seconds=FILES_SECONDS)
         result = await sandbox.run_into(command, kept)
+    _check_packed(result, kept, path, limits)
+    into.seek(start)
+    await asyncio.to_thread(check_tar, into, path, limits)
+    into.seek(start)
+
+
+async def get_root_files(
+    sandbox: RunsCommands, into: BinaryIO, limits: TarLimits, parts: RootParts, mounts: Sequence[str]
+) -> None:
+    """`mounts` are folders that are none of the root's own."""
+    kept, start = SpooledOutput(into, limits.stream_bytes), into.tell()
+    command = Command(
+        ("sh", "-c", _PACK_ROOT, "sh", *_pruned(parts, mounts)), "/", timeout_seconds=FILES_SECONDS
+    )
+    result = await sandbox.run_into(command, kept)
+    _check_packed(result, kept, "/", limits)
+    into.seek(start)
+    await asyncio.to_thread(check_tar, into, "/", limits)
+    into.seek(start)
+
+
+def _pruned(parts: RootParts, mounts: Sequence[str]) -> list[str]:
+    left_out = (*_OF_MACHINE, *(mount.lstrip("/") for mount in mounts), *parts.without)
+    taken = [each for path in parts.kept for each in (path, f"{path}/*")]
+    kept = ["!", "(", *_any_of(taken), ")"] if taken else []
+    return ["(", "(", *_any_of(left_out), ")", *kept, ")", "-prune", "-o"]
+
+
+def _any_of(patterns: Sequence[str]) -> list[str]:
+    return [word for pattern in patterns for word in ("-o", "-path", f"./{pattern}")][1:]
+
+
+def _check_packed(result: CommandResult, kept: SpooledOutput, path: str, limits: TarLimits) -> None:
     _check_started(result)
     if kept.total > limits.stream_bytes:
         raise FilesOverLimit(path=path, problem=f"they have more than {limits.total_bytes:,} bytes.")
     if result.ended is Ended.TIMED_OUT or result.exit_code not in (0, 1):
         reason = "it took too long." if result.ended is Ended.TIMED_OUT else "tar could not read them."
         raise FilesRefused(path=path, problem=reason)
-    into.seek(start)
-    await asyncio.to_thread(check_tar, into, path, limits)
-    into.seek(start)
 
 
 def _has_failed(result: CommandResult) -> bool:

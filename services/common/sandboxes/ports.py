@@ -4,7 +4,14 @@ import socket
 from typing import BinaryIO, Protocol
 
 from proctor.values.rollout import ImageBuild
-from services.common.sandboxes.sandbox import Command, CommandResult, Isolation, SandboxSpec, TarLimits
+from services.common.sandboxes.sandbox import (
+    Command,
+    CommandResult,
+    Isolation,
+    RootParts,
+    SandboxSpec,
+    TarLimits,
+)
 
 
 class Sandbox(Protocol):
@@ -27,6 +34,17 @@ class Sandbox(Protocol):
         """Writes a tar of what is in the folder `path`. Its content is hostile: `tar_files` reads it.
 
         Raises FilesRefused where it is over the limits or is not a tar, and SandboxLost.
+        """
+        ...
+
+    @property
+    def has_root(self) -> bool:
+        """Whether commands can write to its root, and not only to the folders of its spec."""
+        ...
+
+    async def get_root(self, into: BinaryIO, limits: TarLimits, parts: RootParts) -> None:
+        """As `get`, of a root that can be written to, by paths from it: nothing of mounts, or of the
+        machine's own folders. Writes nothing where only such folders are there, or the root is read-only.
         """
         ...
 

@@ -130,6 +130,16 @@ class TarLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class RootParts:
+    """What is taken of a root that can be written to. `without` are patterns of paths from it, as of `find`,
+    which leave out folders with all in them; `kept` are taken nevertheless.
+    """
+
+    without: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Isolation:
     """Isolation and limits that an engine can enforce on this machine.
 

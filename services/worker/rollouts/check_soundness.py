@@ -17,11 +17,6 @@ _EXPECTED = {AgentKind.ORACLE: 1.0, AgentKind.NONE: 0.0}
 _LOOKS_LIKE_SOLUTION = re.compile(
     r"(^|/)\.?(solution|oracle|answer|reference|golden)s?(/|\.|$)", re.IGNORECASE
 )
-# A path outside of what each machine has.
-_ABSOLUTE = re.compile(
-    r"(?<![\w./$})\]~:-])(?!/(?:bin|dev|lib|logs|proc|sbin|solution|sys|tests|usr)\b)(?:/[\w.-]+)+"
-)
-_SHOWN = 5
 _SAID_CHARACTERS = 3000
 # Shorter files, such as an empty `__init__.py`, are equal by chance.
 _MIN_BYTES = 40
@@ -92,26 +87,13 @@ class CheckSoundness:
             seconds=rollout_result.seconds,
             suspicions=result.suspicions,
             tests=result.ran.count,
-            notes=(*rollout_result.notes, *(_left_behind(task) if is_oracle and is_less else ())),
+            notes=rollout_result.notes,
         )
 
 
 def _said(trajectory: Trajectory) -> str:
     """Why a solution scores less is mostly in what it printed."""
     return f"\n=== the solution\n{cut(trajectory.last_output, _SAID_CHARACTERS)}"
-
-
-def _left_behind(task: RolloutTask) -> Iterator[str]:
-    """A hint for solutions that score less: what they leave elsewhere does not reach the tests."""
-    texts = (file.content.decode("utf-8", "replace") for file in _files(task.solution))
-    named = dict.fromkeys(path for text in texts for path in _ABSOLUTE.findall(text))
-    taken = (task.workdir, *task.folders)
-    elsewhere = [path for path in named if not any(f"{path}/".startswith(f"{folder}/") for folder in taken)]
-    if elsewhere:
-        yield (
-            f"the solution names {', '.join(elsewhere[:_SHOWN])}: of its files, those in {', '.join(taken)} "
-            'reach the tests; with verification = "same" they judge in its own sandbox'
-        )
 
 
 def warnings_of(task: RolloutTask) -> Iterator[str]:

@@ -21,6 +21,18 @@ class FilesNotCollected(SandboxError):
     """{problem} Raise PROCTOR_WORKER_ROLLOUT_MAX_FILES or PROCTOR_WORKER_ROLLOUT_MAX_BYTES of the worker."""
 
 
+class FilesNotReached(SandboxError):
+    """The solution scores {score} ({detail}), and left {files}, which are not in the sandbox of its tests."""
+
+
+class FolderNotWritable(SandboxError):
+    """The solution scores {score} ({detail}), and could not write {path}: its sandbox has that read-only."""
+
+
+class FolderNotGiven(SandboxError):
+    """The task works in {folder}, which only process sandboxes and fresh verification can give it."""
+
+
 class ProgramNotInstalled(SandboxError):
     """The program {program} is not installed: {problem}. PROCTOR_WORKER_AGENT_PROGRAMS names its folder."""
 

@@ -18,33 +18,46 @@ from proctor.values.rollout import (
     VerificationPlace,
 )
 from services.common.clock import Clock
-from services.common.sandboxes.errors import FilesOverLimit, FilesRefused, SandboxBlocked, SandboxError
+from services.common.sandboxes.errors import SandboxBlocked, SandboxError
 from services.common.sandboxes.ports import ImageBuilder, Sandbox
-from services.common.sandboxes.sandbox import Command, Network, SandboxLimits, SandboxSpec, TarLimits
+from services.common.sandboxes.sandbox import (
+    Command,
+    Network,
+    RootParts,
+    SandboxLimits,
+    SandboxSpec,
+    TarLimits,
+)
 from services.common.sandboxes.tar_files import read_files
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.artifacts import Artifacts
 from services.worker.rollouts.budget import WAITS_SECONDS, Budget, Spent
-from services.worker.rollouts.errors import FilesNotCollected, StepNotPrepared
+from services.worker.rollouts.errors import (
+    StepNotPrepared,
+)
 from services.worker.rollouts.execute_agent import SOLUTION, ExecuteAgent
 from services.worker.rollouts.ports import ArtifactSink, AskModel, BudgetLedger
-from services.worker.rollouts.programs.agent_installers import AgentInstallers
+from services.worker.rollouts.programs.agent_installers import INTO, AgentInstallers
 from services.worker.rollouts.programs.agent_program import PLACE, AgentProgram
 from services.worker.rollouts.rests.rest import Rest
 from services.worker.rollouts.rests.restable_sandbox import RestableSandbox
 from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, TaskStepRecord, diff_of, notes_of
 from services.worker.rollouts.task_files.execute_stages import ExecuteStages
 from services.worker.rollouts.task_files.fetch_image import FetchImage
-from services.worker.rollouts.task_files.set_up import SETUP_SECONDS, make_removed, set_up
+from services.worker.rollouts.task_files.fetch_left import FetchLeft, check_reached
+from services.worker.rollouts.task_files.root_files import in_own_folders, root_parts
+from services.worker.rollouts.task_files.set_up import SETUP_SECONDS, set_up
 from services.worker.rollouts.task_steps import SETUP, TaskStep, is_below, overall, task_steps
 from services.worker.rollouts.trajectory import Trajectory
-from services.worker.verification.bundles import LeftFiles, at_their_folders, inflated
+from services.worker.verification.bundles import LeftFiles, inflated
 from services.worker.verification.image_packages import ImagePackages
 from services.worker.verification.verifier_result import VerifierResult
 from services.worker.verification.verify_rollout import VerifyRollout, tests_places, with_packages
 
 # Enough for builds in parallel, and an end for a bomb of forks.
 MAX_PROCESSES = 128
+# Folders of the solution and of what a worker brings, whose content is not the agent's.
+_PROGRAMS = (SOLUTION, PLACE, INTO)
 
 
 def _of_image(_: RolloutAgent) -> None:
@@ -152,6 +165,7 @@ class _OneRollout:
     packages: ImagePackages
     installers: AgentInstallers
     rest: Rest
+    root: RootParts = field(default_factory=RootParts)
     diff: str = ""
     agent_notes: str = ""
 
@@ -198,12 +212,14 @@ class _OneRollout:
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Sandbox]:
         rollout_spec, engine = self.work.rollout_spec, self.parts.verifier.execute_pytest.engine
+        self.root = await asyncio.to_thread(root_parts, rollout_spec.task, _PROGRAMS)
         stages = ExecuteStages(engine, self.parts.collected)
         task, copied = await stages.execute(rollout_spec.task, self.packages)
         sandbox = RestableSandbox(
             partial(engine.open, self._sandbox_spec()),
             (rollout_spec.task.workdir, *rollout_spec.task.folders, *self.installers.writable),
             self.parts.collected,
+            self.root,
         )
         await sandbox.open()
         try:
@@ -219,6 +235,9 @@ class _OneRollout:
                 await sandbox.put("/", files)
             if task.setup or copied:
                 await self._set_up(sandbox, task)
+            if not sandbox.has_root:
+                task = in_own_folders(self.work.rollout_spec.task)
+                self.work = replace(self.work, rollout_spec=replace(rollout_spec, task=task))
             yield sandbox
         finally:
             # Shielded: a rollout that is cancelled leaves no sandbox.
@@ -257,7 +276,7 @@ class _OneRollout:
 
     async def _set_up(self, sandbox: RestableSandbox, task: RolloutTask) -> None:
         """From then on the task is one whose files are as the steps have left them."""
-        ready = await set_up(sandbox, task, self.parts.collected)
+        ready = await set_up(sandbox, task, self.parts.collected, self.root)
         self.work = replace(self.work, rollout_spec=replace(self.work.rollout_spec, task=ready))
         sandbox.folders = (ready.workdir, *ready.folders, *self.installers.writable)
         self.workspace = await asyncio.to_thread(inflated, ready.workspace)
@@ -315,29 +334,13 @@ class _OneRollout:
             return LeftFiles(b"", problem=f"by what the agent left: {blocked.facts['problem']}")
 
     async def _taken(self, sandbox: Sandbox) -> LeftFiles:
-        task = self.work.rollout_spec.task
-        try:
-            files = await self._collected(sandbox, task.workdir)
-            await make_removed(sandbox, task.folders)
-            others = {folder: await self._collected(sandbox, folder) for folder in task.folders}
-            packed = await asyncio.to_thread(at_their_folders, others) if others else b""
-            return LeftFiles(files, packed, installed=await self._installed(sandbox))
-        except FilesOverLimit as over:
-            # A limit of ours is no failure of the agent.
-            raise FilesNotCollected(problem=str(over)) from over
-        except FilesRefused as refused:
-            # The agent left what cannot be read: that is its own doing.
-            return LeftFiles(b"", problem=str(refused))
-
-    async def _installed(self, sandbox: Sandbox) -> tuple[str, ...]:
-        if not self.installers.there:
-            return ()
-        return self.installers.installed((await sandbox.run(self.installers.list_installed())).text)
-
-    async def _collected(self, sandbox: Sandbox, folder: str) -> bytes:
-        with io.BytesIO() as taken:
-            await sandbox.get(folder, taken, self.parts.collected)
-            return taken.getvalue()
+        is_solution = self.work.rollout_spec.agent.kind is AgentKind.ORACLE
+        files = FetchLeft(self.parts.collected, self.root, _PROGRAMS, is_solution)
+        left = await files.fetch(sandbox, self.work.rollout_spec.task)
+        if left.problem or not self.installers.there:
+            return left
+        listed = await sandbox.run(self.installers.list_installed())
+        return replace(left, installed=self.installers.installed(listed.text))
 
     async def _store_left(self, left: LeftFiles) -> None:
         """Stores files and changes whether or not the tests give a result."""
@@ -358,10 +361,15 @@ class _OneRollout:
         if left.problem:
             return VerifierResult(0.0, left.problem)
         try:
-            return await self.parts.verifier.verify(task, left, sandbox)
+            result = await self.parts.verifier.verify(task, left, sandbox)
+            if result.score < 1.0:
+                is_solution = self.work.rollout_spec.agent.kind is AgentKind.ORACLE
+                said = self.work.trajectory.last_output if is_solution else ""
+                check_reached(left, result, said, is_same=sandbox is not None)
         except SandboxError as error:
             await self.artifacts.store(LOG, str(error).encode("utf-8", "replace"))
             raise
+        return result
 
 
 def _trajectory(execution: RolloutExecution, program: AgentProgram | None) -> Trajectory:

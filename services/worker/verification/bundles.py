@@ -19,12 +19,17 @@ class LeftFiles:
     """Tar files of what an agent left: of its working folder, and of the task's other folders by paths from
     the root. `problem` says why there are none. `installed` are requirements of packages that it installed
     from the operator's wheels.
+
+    `unreached` are files of a solution that the tests do not see. `over_limit` says why those of no folder of
+    the task are left out.
     """
 
     files: bytes
     others: bytes = b""
     problem: str = ""
     installed: tuple[str, ...] = ()
+    unreached: tuple[str, ...] = ()
+    over_limit: str = ""
 
 
 def inflated(bundle: bytes) -> bytes:
@@ -74,15 +79,16 @@ def at_their_folders(tars: Mapping[str, bytes]) -> bytes:
     try:
         with tarfile.open(fileobj=written, mode="w", format=tarfile.GNU_FORMAT) as new:
             for folder, tar in tars.items():
+                above = f"{folder.strip('/')}/".lstrip("/")
                 with tarfile.open(fileobj=io.BytesIO(tar), mode="r|") as old:
                     for member in old:
                         inner = str(PurePosixPath(member.name))
                         # The folder itself is there, and belongs to the sandbox.
                         if inner == ".":
                             continue
-                        member.name = f"{folder.lstrip('/')}/{inner}"
+                        member.name = f"{above}{inner}"
                         if member.islnk():
-                            member.linkname = f"{folder.lstrip('/')}/{PurePosixPath(member.linkname)}"
+                            member.linkname = f"{above}{PurePosixPath(member.linkname)}"
                         new.addfile(member, old.extractfile(member) if member.isreg() else None)
     except (tarfile.TarError, ValueError, EOFError, LookupError, OverflowError, RecursionError) as error:
         raise FilesRefused(path="the task", problem=f"the tar is broken ({type(error).__name__}).") from error

@@ -2,7 +2,7 @@
 
 import asyncio
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -20,7 +20,7 @@ from services.common.sandboxes.sandbox import (
     TarLimits,
 )
 from services.common.sandboxes.tar_files import pack, read_files
-from services.worker.verification.agent_files import made_ready
+from services.worker.verification.agent_files import STEERING, made_ready
 from services.worker.verification.bundles import LeftFiles, inflated, inflated_scripts, with_artifacts
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.image_packages import ImagePackages
@@ -135,8 +135,7 @@ class VerifyRollout:
         try:
             try:
                 if left.others:
-                    without = partial(made_ready, left.others, "/", is_left_out=is_cached)
-                    await sandbox.put("/", await asyncio.to_thread(without))
+                    await sandbox.put("/", await asyncio.to_thread(_others, task, left.others))
                 await sandbox.put(task.workdir, await asyncio.to_thread(_ready, task, left.files))
             except FilesRefused as refused:
                 return VerifierResult(0.0, str(refused), suspicions=suspicions)
@@ -273,9 +272,26 @@ def _begun(task: RolloutTask) -> LeftFiles:
 def _suspicions(task: RolloutTask, left: LeftFiles) -> tuple[str, ...]:
     begun = _begun(task)
     inside = suspicions_in(left.files, task.workdir, begun.files, inflated(task.tests))
-    outside = suspicions_in(left.others, "/", begun.others)
-    programs = programs_in(left.files, task.workdir, task.environment.get("PATH", ""), begun.files)
-    return (*inside, *programs, *(f"/{each}" for each in outside))
+    path = task.environment.get("PATH", "")
+    programs = programs_in(left.files, task.workdir, path, begun.files)
+    # Where the tests work in the root, it is on the path of imports.
+    imported = inflated(task.tests) if task.cwd == "/" else b""
+    outside = [
+        *suspicions_in(left.others, "/", begun.others, imported),
+        *programs_in(left.others, "/", path, begun.others),
+    ]
+    return (*inside, *programs, *(f"/{each}" for each in dict.fromkeys(outside)))
+
+
+def _others(task: RolloutTask, others: bytes) -> bytes:
+    """Without files of the agent's that steer every runner of tests, since they lie above its tests."""
+    own = {file.name for file in read_files(io.BytesIO(_begun(task).others or pack({})), "/", TarLimits())}
+    is_left_out = partial(_steers_all, own)
+    return made_ready(others, "/", is_left_out=is_left_out)
+
+
+def _steers_all(own: Collection[str], name: str) -> bool:
+    return is_cached(name) or (name in (*STEERING, "pyproject.toml") and name not in own)
 
 
 def _own_files(task: RolloutTask, left: LeftFiles) -> LeftFiles:

@@ -10,7 +10,13 @@ from contextlib import ExitStack
 from typing import BinaryIO
 
 from services.common.sandboxes.bubblewrap.launcher_client import LauncherClient, Reply
-from services.common.sandboxes.command_files import FILES_SECONDS, PACK, get_files, put_files
+from services.common.sandboxes.command_files import (
+    FILES_SECONDS,
+    PACK,
+    get_files,
+    get_root_files,
+    put_files,
+)
 from services.common.sandboxes.errors import CommandRefused, SandboxLost
 from services.common.sandboxes.output import KeptOutput
 from services.common.sandboxes.sandbox import (
@@ -20,6 +26,7 @@ from services.common.sandboxes.sandbox import (
     CommandResult,
     Ended,
     Network,
+    RootParts,
     SandboxSpec,
     TarLimits,
 )
@@ -107,6 +114,17 @@ class BubblewrapSandbox:
             return await self.run_into(command, kept, is_pack=True)
 
         await get_files(self, path, into, limits, quick)
+
+    @property
+    def has_root(self) -> bool:
+        return bool(self._spec.plain)
+
+    async def get_root(self, into: BinaryIO, limits: TarLimits, parts: RootParts) -> None:
+        if self.has_root:
+            spec = self._spec
+            made = (each for each in spec.writable if each not in spec.plain)
+            mounts = (spec.workdir, *made, *(inside for _, inside in spec.shown))
+            await get_root_files(self, into, limits, parts, mounts)
 
     async def stop_processes(self) -> None:
         await self._ask({"do": "kill"})

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Sequence
+from dataclasses import replace
 from posixpath import normpath
 
 from proctor.values.rollout import DEFAULT_TESTS_FOLDER, RolloutLimits, RolloutStep, RolloutTask, VerifierKind
@@ -173,13 +174,14 @@ def _named(folder: TaskFolder) -> Sequence[str]:
 
 
 def _placed(environment: Fields, image: DockerfileFacts, named: Sequence[str]) -> PlacedFiles:
-    """A container without a working folder starts in the root, which is not a folder to collect."""
-    cwd = normpath(environment.text("workdir", image.workdir))
+    """A container without a working folder starts in the root."""
+    named_folder = environment.text("workdir", "")
+    cwd = normpath(named_folder or image.workdir)
     if not cwd.startswith("/"):
         raise environment.problem("workdir", "it must be an absolute path.")
-    if cwd not in ("/", "//") and is_closed(cwd):
+    if is_closed(cwd):
         raise environment.problem("workdir", f"the working folder {cwd} is one of the system's.")
-    return place(image, cwd, named)
+    return place(replace(image, is_at_root=image.is_at_root or bool(named_folder)), cwd, named)
 
 
 def _bytes(fields: Fields, in_mib: str, as_text: str, default: int) -> int:

@@ -86,7 +86,7 @@ def _placed(folder: TaskFolder, named: Sequence[str], *, is_read: bool) -> Place
     image = DockerfileFacts()
     if "Dockerfile" in folder.files and is_read:
         image = read_dockerfile(folder.name, folder.text("Dockerfile"), folder.files)
-    if image.workdir != "/" and is_closed(image.workdir):
+    if is_closed(image.workdir):
         problem = f"the working folder {image.workdir} is one of the system's."
         raise InvalidTask(folder.name, "Dockerfile", problem, "WORKDIR")
     return place(image, image.workdir, named)

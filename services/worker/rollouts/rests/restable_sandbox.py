@@ -8,19 +8,23 @@ from typing import IO, BinaryIO, cast
 
 from services.common.sandboxes.errors import FilesRefused
 from services.common.sandboxes.ports import Sandbox
-from services.common.sandboxes.sandbox import Command, CommandResult, TarLimits
+from services.common.sandboxes.sandbox import Command, CommandResult, RootParts, TarLimits
 
 # More is kept in a file.
 _MEMORY_BYTES = 1024 * 1024
+_ROOT = "/"
 
 
 @dataclass(slots=True)
 class RestableSandbox:
-    """Each of `folders` is kept up to the limits. What lies elsewhere ends with a rest, as processes do."""
+    """Each of `folders`, and the `root` as far as it is taken, is kept up to the limits. What lies elsewhere
+    ends with a rest, as processes do.
+    """
 
     opened: Callable[[], Awaitable[Sandbox]]
     folders: Sequence[str]
     limits: TarLimits
+    root: RootParts = field(default_factory=RootParts)
     _sandbox: Sandbox | None = None
     _kept: dict[str, IO[bytes]] = field(default_factory=dict)
 
@@ -35,6 +39,8 @@ class RestableSandbox:
             for folder in self.folders:
                 kept[folder] = SpooledTemporaryFile(_MEMORY_BYTES)  # noqa: SIM115  # closed when it wakes
                 await self._open.get(folder, cast("BinaryIO", kept[folder]), self.limits)
+            kept[_ROOT] = SpooledTemporaryFile(_MEMORY_BYTES)  # noqa: SIM115  # closed when it wakes
+            await self._open.get_root(cast("BinaryIO", kept[_ROOT]), self.limits, self.root)
         except FilesRefused:
             _close(kept)
             return False
@@ -52,7 +58,8 @@ class RestableSandbox:
         try:
             for folder, file in kept.items():
                 file.seek(0)
-                await self._open.put(folder, file.read())
+                if tar := file.read():
+                    await self._open.put(folder, tar)
         finally:
             _close(kept)
 
@@ -64,6 +71,13 @@ class RestableSandbox:
 
     async def get(self, path: str, into: BinaryIO, limits: TarLimits) -> None:
         await self._open.get(path, into, limits)
+
+    @property
+    def has_root(self) -> bool:
+        return self._open.has_root
+
+    async def get_root(self, into: BinaryIO, limits: TarLimits, parts: RootParts) -> None:
+        await self._open.get_root(into, limits, parts)
 
     async def stop_processes(self) -> None:
         await self._open.stop_processes()

@@ -18,6 +18,7 @@ from services.common.sandboxes.sandbox import (
     CommandResult,
     Ended,
     Network,
+    RootParts,
     SandboxSpec,
     TarLimits,
 )
@@ -95,6 +96,13 @@ class ContainerSandbox:
 
     async def get(self, path: str, into: BinaryIO, limits: TarLimits) -> None:
         await get_files(self, path, into, limits)
+
+    @property
+    def has_root(self) -> bool:
+        return False
+
+    async def get_root(self, into: BinaryIO, limits: TarLimits, parts: RootParts) -> None:
+        """Its root is read-only."""
 
     async def stop_processes(self) -> None:
         self._check_open()

@@ -82,12 +82,12 @@ async def test_a_solution_that_the_agent_sees_is_a_warning(checker: CheckSoundne
     )
 
 
-async def test_a_solution_that_works_elsewhere_has_a_hint(checker: CheckSoundness, tmp_path: Path) -> None:
-    folder = harbor_folder(tmp_path / "a", test="grep -q x /tmp/answer")
-    write(folder, {"solution/solve.sh": "cat /app/doubling.py > /dev/null\necho x > /tmp/answer\n"})
-    check = await checked(checker, read_task(folder))
-    assert [note for note in check.notes if "the solution names /tmp/answer: of its files" in note]
-    assert [agent.score for agent in check.agents] == [0.0, 0.0]
+async def test_a_solution_that_works_elsewhere_has_no_score(checker: CheckSoundness, tmp_path: Path) -> None:
+    folder = harbor_folder(tmp_path / "a", test="place=/tmp; grep -q x $place/answer")
+    write(folder, {"solution/solve.sh": "echo x > /tmp/answer\n"})
+    oracle, none = (await checked(checker, read_task(folder))).agents
+    assert (oracle.score, none.score) == (None, 0.0)
+    assert "scores 0 (reward 0), and left /tmp/answer" in oracle.problem
 
 
 async def test_a_verifier_without_a_result_is_no_score(checker: CheckSoundness, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec, VerificationPlace
+from services.worker.rollouts.errors import FilesNotReached
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.rollouts.rollout_result import RolloutResult
 from tests.fakes.thorough_cases import first_cases
@@ -23,7 +24,7 @@ ASK += "        urllib.request.urlopen('http://127.0.0.1:8123'); break\n"
 ASK += "    except OSError: time.sleep(0.1)\nelse: raise SystemExit(1)\nEND\n"
 # What a solution leaves beside the working folder, and what its tests look for.
 LEFT: Mapping[str, tuple[str, str]] = {
-    "a file": ("echo done > /tmp/left\n", "grep -q done /tmp/left"),
+    "a file": ("echo done > /tmp/left\n", "place=/tmp; grep -q done $place/left"),
     "a service": (SERVICE, ASK.rstrip()),
 }
 # Files that would pass the tests, where they were found before those of the task.
@@ -71,7 +72,7 @@ DODGES = {
     "the disk is full": f"mkdir -p /tests; {_FILL}",
     "the folders of the tests are closed": "mkdir -p /tests/x/y; chmod 000 /tests/x /opt/runner; true\n",
     "the folder is closed": "chmod 000 /app\n",
-    "the logs are gone": "rm -rf /logs /logs/*; true\n",
+    "the logs are gone": "rm -rf /logs /logs/* 2>/dev/null; true\n",
     "the reward is a pipe": _after("os.makedirs('/logs/verifier')\nos.mkfifo('/logs/verifier/reward.txt')\n"),
     "the reward is removed": _after(
         "while True:\n    try: os.remove('/logs/verifier/reward.txt')\n"
@@ -106,8 +107,8 @@ async def test_only_the_same_sandbox_has_what_the_agent_left_elsewhere(
     same = await judged(rollouts, folder, VerificationPlace.SAME)
     assert (same.result.score, '"verification": "same"' in same.record_json) == (1.0, True)
     if way == "a file":
-        fresh = await judged(rollouts, folder, VerificationPlace.FRESH)
-        assert (fresh.result.score, '"verification": "fresh"' in fresh.record_json) == (0.0, True)
+        with pytest.raises(FilesNotReached, match=r"scores 0 .* and left /tmp/left"):
+            await judged(rollouts, folder, VerificationPlace.FRESH)
 
 
 @pytest.mark.parametrize("make", [harbor_folder, terminal_bench_folder])

@@ -47,6 +47,7 @@ class Sandbox:
     """Runs nothing, and has the files that an agent and its tests may leave."""
 
     error: Exception | None
+    has_root: bool = False
 
     async def put(self, path: str, tar: bytes) -> None: ...
 
@@ -58,6 +59,8 @@ class Sandbox:
             raise self.error
         into.write(REWARDS if path.startswith("/logs") else LEFT)
         into.seek(0)
+
+    async def get_root(self, *_: object) -> None: ...
 
     async def stop_processes(self) -> None: ...
 

@@ -50,6 +50,9 @@ class Folders:
             raise FilesRefused(path=path, problem="too many files")
         into.write(self.folders[path])
 
+    async def get_root(self, into: BinaryIO, *_: object) -> None:
+        into.write(self.folders.get("/", b""))
+
     async def close(self) -> None:
         self.is_open = False
 

@@ -13,8 +13,9 @@ from services.scheduler.rollouts.tasks.task_folder import Files, FolderFile, rel
 DEFAULT_FOLDER = "/app"
 # Folders of many programs: those in them belong together, they themselves do not.
 _OF_MANY = frozenset({"/etc", "/home", "/mnt", "/opt", "/srv", "/tmp", "/var"})  # noqa: S108  # inside
-# They cannot be writable as a whole: those of the machine, and those of the sandbox's own programs.
-_CLOSED = frozenset({"/", "/etc", "/opt"})
+# They have the sandbox's own programs: they are none of a task's folders, which are taken as a whole. What an
+# agent leaves in them is taken with the rest of the root.
+_ROOTS = frozenset({"/", "/opt"})
 _OWN = SYSTEM | {"logs", "tests"}
 _RUNNER = "/opt/runner"
 _ROOT_HOME = "/root"
@@ -47,20 +48,28 @@ class PlacedFiles:
 
 def is_closed(folder: str) -> bool:
     """Whether a sandbox cannot give a folder to a task."""
-    return folder in _CLOSED or folder.split("/")[1] in _OWN or f"{folder}/".startswith(f"{_RUNNER}/")
+    is_own = folder.split("/")[1] in _OWN or f"{folder}/".startswith(f"{_RUNNER}/")
+    return folder == "/etc" or is_own
+
+
+def _is_given(folder: str) -> bool:
+    """As a whole."""
+    return folder not in _ROOTS and not is_closed(folder)
 
 
 def place(facts: DockerfileFacts, cwd: str, named: Collection[str] = ()) -> PlacedFiles:
-    """`cwd` is the root where the task names none: then it is where most files are.
+    """`cwd` is the root where the task names none: unless that is known, it is where most files are.
 
     `named` are more folders whose files are judged; they begin empty.
     """
-    open_folders = [each for each in (*map(dirname, facts.files), *facts.folders) if not is_closed(each)]
-    if cwd in ("/", "//"):
-        counted = Counter(map(_folder_of, open_folders)).most_common(1)
-        cwd = counted[0][0] if counted else DEFAULT_FOLDER
+    cwd = "/" if cwd == "//" else cwd
+    open_folders = [each for each in (*map(dirname, facts.files), *facts.folders) if _is_given(each)]
     workdir = cwd
-    open_folders += [each for each in named if not is_closed(each) and each != _HOME]
+    if cwd in _ROOTS:
+        counted = Counter(map(_folder_of, open_folders)).most_common(1)
+        workdir = counted[0][0] if counted else DEFAULT_FOLDER
+        cwd = workdir if cwd == "/" and not facts.is_at_root else cwd
+    open_folders += [each for each in named if _is_given(each) and each != _HOME]
     for folder in sorted(set(open_folders)):
         common = commonpath((workdir, folder))
         if common == folder or (common not in _OF_MANY and common != "/"):
@@ -68,7 +77,7 @@ def place(facts: DockerfileFacts, cwd: str, named: Collection[str] = ()) -> Plac
     outside = {_folder_of(each) for each in open_folders if relative_to(each, workdir) is None}
     folders = tuple(sorted(each for each in outside if not any(_is_inside(each, of) for of in outside)))
     workspace, others, closed = _split(facts.files, workdir)
-    made = [each for each in (*facts.folders, cwd) if each != workdir and not is_closed(each)]
+    made = [each for each in (*facts.folders, cwd) if each != workdir and _is_given(each)]
     setup = (SetupStep(("mkdir", "-p", *dict.fromkeys(made)), "/"), *facts.steps) if made else facts.steps
     environment = dict(facts.environment)
     if relative_to(workdir, _ROOT_HOME) is not None:

@@ -25,7 +25,7 @@ from services.scheduler.rollouts.tasks.dockerfiles.instruction import (
 )
 from services.scheduler.rollouts.tasks.dockerfiles.pip_install import PipInstall, listed_packages
 from services.scheduler.rollouts.tasks.dockerfiles.run_steps import ChosenRun, choose
-from services.scheduler.rollouts.tasks.dockerfiles.stage import Stage, begins_in
+from services.scheduler.rollouts.tasks.dockerfiles.stage import Stage, begins_in, begins_in_root
 from services.scheduler.rollouts.tasks.dockerfiles.variables import BadWord, Variables
 from services.scheduler.rollouts.tasks.errors import InvalidTask
 from services.scheduler.rollouts.tasks.task_folder import Files, FolderFile
@@ -42,13 +42,15 @@ _SHOWN_LEFT_OUT = 8
 
 @dataclass(frozen=True, slots=True)
 class DockerfileFacts:
-    """`files` by absolute paths; WORKDIR and `steps`, the RUNs that are executed, make the `folders`.
+    """`files` by absolute paths. `is_at_root`: commands start in the root, and not in a folder that is not
+    known. WORKDIR and `steps`, the RUNs that are executed, make the `folders`.
 
     `packages` are those that RUN installs by pip. `build` is for engines that build images. `stages` are
     earlier ones whose steps are executed too.
     """
 
     workdir: str = "/"
+    is_at_root: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Files = field(default_factory=dict)
     folders: tuple[str, ...] = ()
@@ -155,7 +157,9 @@ class _Build:
         if not earlier:
             self._images.append(words[0])
         self._stages.append(
-            earlier.next_stage(name) if earlier else Stage(name, words[0], begins_in(words[0]))
+            earlier.next_stage(name)
+            if earlier
+            else Stage(name, words[0], begins_in(words[0]), begins_in_root(words[0]))
         )
 
     def _found_stage(self, name: str) -> Stage | None:
@@ -180,6 +184,7 @@ class _Build:
     def _workdir(self, instruction: Instruction) -> None:
         stage = self._stage
         stage.workdir = stage.make_folder(self._variables(stage.variables).replaced(instruction.rest) or "/")
+        stage.knows_workdir = True
         stage.made.add(stage.workdir)
 
     def _shell(self, instruction: Instruction) -> None:
@@ -303,7 +308,14 @@ class _Build:
 
 def _facts_of(stage: Stage) -> DockerfileFacts:
     made = tuple(sorted(stage.made))
-    return DockerfileFacts(stage.workdir, stage.environment, stage.files, made, tuple(stage.steps))
+    return DockerfileFacts(
+        workdir=stage.workdir,
+        is_at_root=stage.knows_workdir and stage.workdir == "/",
+        environment=stage.environment,
+        files=stage.files,
+        folders=made,
+        steps=tuple(stage.steps),
+    )
 
 
 def _name_of(package: str) -> str:

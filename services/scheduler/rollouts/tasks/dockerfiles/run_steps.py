@@ -137,7 +137,7 @@ def _can_run(text: str, cwd: str) -> bool:
 
 
 def _is_of_system(folder: str) -> bool:
-    return folder in ("/", "/etc") or folder.split("/")[1] in SYSTEM
+    return folder == "/etc" or folder.split("/")[1] in SYSTEM
 
 
 def _names(text: str) -> Iterator[str]:

@@ -16,18 +16,30 @@ IMAGE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CLOSED = ("/", "/etc", "/opt")
 # Folders that every image has.
 _THERE = ("/", "/etc", "/home", "/mnt", "/opt", "/root", "/srv", "/tmp", "/usr", "/usr/local/bin", "/var")  # noqa: S108  # inside
-# Images that begin in a folder of their own: those of Terminal-Bench's tasks.
-_BEGIN_IN = {re.compile(r"(?:^|/)t-bench/"): "/app"}
+# Images that begin in a folder of their own: those of Terminal-Bench's tasks, and one of Docker Hub's.
+_BEGIN_IN = {re.compile(r"(?:.*/)?t-bench/"): "/app", re.compile(r"golang(?:[:@].*)?"): "/go"}
+# Those that Docker Hub looks after begin in the root, but for a few.
+_OF_DOCKER_HUB = re.compile(
+    r"(?:docker\.io/)?(?:library/)?(?!(?:composer|drupal|gradle|httpd|joomla|perl|php|tomcat|wordpress)\b)"
+    r"[\w.-]+(?::[\w.-]+)?(?:@sha256:\w+)?"
+)
 
 
 def begins_in(image: str) -> str:
     """The working folder that a Dockerfile inherits; the root, as of most images, where it is not known."""
-    return next((folder for pattern, folder in _BEGIN_IN.items() if pattern.search(image)), "/")
+    return next((folder for pattern, folder in _BEGIN_IN.items() if pattern.match(image)), "/")
+
+
+def begins_in_root(image: str) -> bool:
+    """Whether that is known."""
+    return begins_in(image) == "/" and _OF_DOCKER_HUB.fullmatch(image) is not None
 
 
 @dataclass(slots=True)
 class Stage:
     """`files` by absolute paths; `folders` are known to be there, and `made` are those of WORKDIR and RUN.
+
+    `knows_workdir`: by an instruction or by its image.
 
     `left_out` are the commands of RUN that are not executed, `packages` those that it installs by pip.
     `copies` are paths of earlier stages that their commands may make.
@@ -36,6 +48,7 @@ class Stage:
     name: str
     image: str = ""
     workdir: str = "/"
+    knows_workdir: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     arguments: dict[str, str] = field(default_factory=dict)
     files: dict[str, FolderFile] = field(default_factory=dict)
