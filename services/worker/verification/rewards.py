@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from proctor.values.rollout import RanTests
 from services.common.sandboxes.errors import FilesRefused, VerifierFailed
 from services.common.sandboxes.ports import Sandbox
-from services.common.sandboxes.sandbox import TarLimits
+from services.common.sandboxes.sandbox import DEFAULT_PATH, Command, TarLimits
 from services.common.sandboxes.tar_files import read_files
 from services.worker.verification.not_started import not_started
 from services.worker.verification.pytest_results import (
@@ -39,6 +39,35 @@ _NOT_WRITTEN = re.compile(
     r"|(?:Permission|IsADirectory|NotADirectory)Error: .*(?:reward\.(?:txt|json)|/logs/verifier)"
     r"|(?:cannot|can't) (?:create|open|overwrite) .*reward\.(?:txt|json)(?!.*No such file)"
 )
+
+_WRITTEN = 9
+_SECONDS = 60.0
+# A process that waits for the tests' 0 sees one. Names of processes are numbers; 1 is the sandbox's own.
+_LOOK = f"""PATH={DEFAULT_PATH}
+is_alone() {{
+    for each in /proc/[0-9]*; do
+        case "${{each#/proc/}}" in 1 | $$) ;; *) return 1 ;; esac
+    done
+}}
+is_alone && exit 0
+cd "$1" || exit 0
+for name in reward.txt reward.json; do
+    [ -f "$name" ] && [ ! -L "$name" ] || continue
+    kept=$(cat "$name"; echo .) && echo 0 > "$name" && sleep 0.2 || exit {_WRITTEN}
+    [ "$(cat "$name")" = 0 ] || exit {_WRITTEN}
+    printf %s "${{kept%.}}" > "$name"
+done
+"""
+
+
+async def is_written_by_others(sandbox: Sandbox, folder: str) -> bool:
+    """Whether a reward in the folder changes after the tests, or nothing can look at it.
+
+    Raises SandboxError.
+    """
+    look = Command(("/bin/sh", "-c", _LOOK, "sh", folder), cwd="/", timeout_seconds=_SECONDS)
+    looked = await sandbox.run(look)
+    return not looked.is_success
 
 
 async def read_reward(

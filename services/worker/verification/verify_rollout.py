@@ -29,7 +29,7 @@ from services.worker.verification.pytest_request import PytestRequest, programs_
 from services.worker.verification.pytest_results import read_results
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER, SITE
 from services.worker.verification.ran_tests import other_tests, ran_tests, together
-from services.worker.verification.rewards import LOGS, read_reward, without_result
+from services.worker.verification.rewards import LOGS, is_written_by_others, read_reward, without_result
 from services.worker.verification.suspicions.compiled_code import is_cached
 from services.worker.verification.suspicions.left_files import suspicions_in
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
@@ -40,6 +40,8 @@ MAX_PROCESSES = 256
 OUTPUT_BYTES = 100_000
 # Higher ones are those of programs that a signal ended.
 _MAX_EXIT_CODE = 128
+_OF_OTHERS = "a reward that others than the tests wrote counts for nothing"
+_OUTLIVED = "a process that outlived the tests writes the reward"
 # A wheel and what is in it, as a multiple of its bytes.
 _UNPACKED = 6
 # The runner of tests is unpacked by the command that runs them: each command costs as much as its program.
@@ -211,8 +213,12 @@ class VerifyRollout:
         result = await sandbox.run(command)
         if result.ended is Ended.TIMED_OUT:
             raise VerifierFailed(problem=f"the tests did not end within {task.limits.verifier_seconds:g} s.")
+        is_reward = task.verifier is VerifierKind.REWARD_FILE
+        is_of_others = is_reward and await is_written_by_others(sandbox, LOGS)
         # What the tests or the files that they execute have started writes no reward any more.
         await sandbox.stop_processes()
+        if is_of_others:
+            return VerifierResult(0.0, _OF_OTHERS, result.text, suspicions=(*suspicions, _OUTLIVED))
         if task.verifier is VerifierKind.PYTEST_SUMMARY:
             verdict = _of_summary(result.text, suspicions)
         else:

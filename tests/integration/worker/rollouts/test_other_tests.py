@@ -119,7 +119,7 @@ async def test_a_reward_that_was_there_before_the_tests_counts_for_nothing(
 
 
 ONE = "echo 1 > /logs/verifier/reward.txt\n"
-# A daemon that writes the reward after the tests have, under a name that no file of the agent has.
+# A daemon that writes the reward after the tests have, and ends, under a name that no file of the agent has.
 DAEMON = """cat > doubling.py <<'END'
 import subprocess, sys
 CODE = '''
@@ -129,6 +129,7 @@ while True:
     try:
         if open(place).read() == "0\\\\n":
             open(place, "w").write("1\\\\n")
+            break
     except OSError:
         pass
     time.sleep(0.01)
