@@ -53,9 +53,10 @@ class FileWheels:
         files: dict[str, Path] = {}
         while left:
             name, wanted = left.pop()
-            # Where none is as it is wanted, the installer says so, or takes the newest.
+            # Where none is as it is wanted, the installer says so, or takes one of the same major version.
             fitting = [path for path in wheels[name] if wanted.contains(_version_of(path), prereleases=True)]
-            newest = _version_of((fitting or wheels[name])[0])
+            near = (path for path in wheels[name] if _version_of(path).major in _pinned_majors(wanted))
+            newest = _version_of((fitting or [*near] or wheels[name])[0])
             for path in wheels[name]:
                 if _version_of(path) == newest and path.name not in files:
                     files[path.name] = path
@@ -89,6 +90,11 @@ class FileWheels:
 
 def _version_of(wheel: Path) -> Version:
     return parse_wheel_filename(wheel.name)[1]
+
+
+def _pinned_majors(wanted: SpecifierSet) -> set[int]:
+    pins = (each.version for each in wanted if each.operator in ("==", "===", "~="))
+    return {int(found[0]) for pin in pins if (found := re.match(r"\d+", pin))}
 
 
 def _named(tests: bytes, there: Collection[NormalizedName]) -> Iterator[_Wanted]:

@@ -126,15 +126,19 @@ def uvx(words: list[str]) -> int:
     if not options.rest:
         sys.stdout.write("uvx 0.9.0 (of the sandbox)\n")
         return 0
-    command, _, version = options.rest[0].partition("@")
-    own = (
-        []
-        if options.has_source or can_run(command)
-        else [f"{command}=={version}" if version[:1].isdigit() else command]
-    )
-    install([*options.packages, *own])
+    command, own = command_of(options.rest[0])
+    install([*options.packages, *([] if options.has_source or can_run(command) else [own])])
     execute([command, *options.rest[1:]])
     return 0
+
+
+def command_of(text: str) -> tuple[str, str]:
+    """A command and the package that brings it, of `NAME`, `NAME@VERSION` and `NAME==VERSION`."""
+    found = re.fullmatch(r"([\w.-]+)(\[[^\]]*\])?\s*(?:@(.*)|([=<>!~].*))?", text)
+    if not found:
+        return text, text
+    name, extras, at, pin = found.groups("")
+    return name, f"{name}{extras}{f'=={at}' if at[:1].isdigit() else pin}"
 
 
 def pipx(words: list[str]) -> int:
@@ -251,16 +255,25 @@ def is_unpacked(requirement: Requirement) -> bool:
     is_own = bool(version) and str(distribution(name).locate_file("")).startswith(str(PACKAGES))
     if is_own or (version and is_in(requirement, version)):
         return False
-    wheels = [(each, path) for each, path in wheels_of(name) if is_in(requirement, str(each))]
+    exact = [(each, path) for each, path in wheels_of(name) if is_in(requirement, str(each))]
+    wheels = exact or near_wheels(requirement, name)
+    used = max(wheels)[0] if wheels else version
+    if used and not exact:
+        sys.stderr.write(f"{name} {used} is used: there is no wheel of {requirement}\n")
     if wheels:
         unpack(max(wheels)[1])
-        return True
-    if version:
-        sys.stderr.write(f"{name} {version} is used: there is no wheel of {requirement}\n")
-        return False
+    if used:
+        return bool(wheels)
     raise Refused(
         f"{requirement} cannot be installed: a sandbox has no network, and {SETTING} names no wheel of it"
     )
+
+
+def near_wheels(requirement: Requirement, name: str) -> list[tuple[Version, Path]]:
+    """Those of the major version that is pinned."""
+    pins = [each.version for each in requirement.specifier if each.operator in ("==", "===", "~=")]
+    majors = {int(found[0]) for pin in pins if (found := re.match(r"\d+", pin))}
+    return [each for each in wheels_of(name) if each[0].major in majors]
 
 
 def is_in(requirement: Requirement, version: str) -> bool:

@@ -43,6 +43,7 @@ INSTALLERS = {
     "uv tool run": f"uv tool run --from pytest==8.4.1 pytest {TEST}",
     "a version of a command": f"uvx --python 3.12 pytest@8.4.1 {TEST}",
     "pipx": f"pipx install pytest && pipx inject pytest pytest-json-ctrf && pipx run pytest {TEST}",
+    "a command with a pin": f"pipx run pytest==8.4.1 {TEST} && uvx 'pytest>=8' {TEST}",
     "pip": f"""curl -sS https://bootstrap.pypa.io/get-pip.py | python3
         pip3 install -q --break-system-packages -U pip setuptools 'pytest==8.4.1' && pytest {TEST}""",
     "python -m pip": f"python3 -m pip install --no-cache-dir -i https://example.org pytest && pytest {TEST}",
@@ -148,6 +149,19 @@ async def test_wheels_of_the_worker_are_installed_with_what_they_require(
     result = await judged(replace(rollouts, verifier=verifier), folder)
     assert result.score == 1.0, result.log
     assert "this is first" in result.log
+
+
+@first_cases(1, "pin", ["first==1.4.9", "first~=1.6.0", "first==1.9,<2"])
+async def test_a_wheel_of_the_pinned_major_version_is_used_and_said(
+    rollouts: ExecuteRollout, tmp_path: Path, pin: str
+) -> None:
+    for version in ("0.9", "1.4", "1.5", "2.0"):
+        wheel(tmp_path / "wheels", "first", version=version)
+    verifier = replace(rollouts.verifier, wheels=FileWheels(tmp_path / "wheels").packed)
+    folder = right_folder(tmp_path / "a", f"pip install '{pin}' && first")
+    result = await judged(replace(rollouts, verifier=verifier), folder)
+    assert result.score == 1.0, result.log
+    assert "first 1.5 is used: there is no wheel of first" in result.log
 
 
 async def test_a_version_that_no_wheel_has_is_refused(rollouts: ExecuteRollout, tmp_path: Path) -> None:
