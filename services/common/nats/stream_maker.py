@@ -62,6 +62,8 @@ class StreamMaker:
         self.refused: Mapping[str, str] = {}
         # Names of those that exist and have the subject of probes.
         self.probed: Collection[str] = ()
+        # The sequence number of the latest message of each that exists.
+        self.last_messages: Mapping[str, int] = {}
 
     async def make_missing(self) -> None:
         """Costs one request if all of them exist. One that is refused keeps no other from being made."""
@@ -75,6 +77,7 @@ class StreamMaker:
         found = {str(info.config.name): info.config for info in infos}
         missing = [config for config in self._configs if config.name not in found]
         self.probed = [name for name in self._names if _has_probe(found.get(name))]
+        self.last_messages = {str(info.config.name): info.state.last_seq for info in infos}
         if _TRIAL in found:
             # A maker ended in the middle. Until it is deleted it takes up room.
             await self._delete_trial()

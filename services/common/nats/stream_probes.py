@@ -26,17 +26,26 @@ class StreamProbes:
         self._jetstream = connection.jetstream(timeout=_WRITE_SECONDS)
         # By the names of streams and buckets that take no message: why.
         self.refused: Mapping[str, str] = {}
+        self._written: dict[str, int] = {}
 
-    async def probe(self, names: Iterable[str]) -> None:
-        """Raises an error of nats-py where the server does not answer; then nothing new is known."""
+    async def probe(self, names: Iterable[str]) -> Mapping[str, int]:
+        """The sequence numbers of the probes that were stored; of the others nothing is refused any more.
+
+        Raises an error of nats-py where the server does not answer; then nothing new is known.
+        """
         probed = list(names)
+        self._written = {}
         reasons = await asyncio.gather(*(self._refusal(name) for name in probed))
         refused = {name: reason for name, reason in zip(probed, reasons, strict=True) if reason}
         for name in probed:
             STREAM_WRITABLE.labels(name).set(name not in refused)
+        for name in {*probed, *self.refused}:
             if refused.get(name) != self.refused.get(name):
                 self._log_change(name, refused.get(name))
+        for name in self.refused.keys() - probed:
+            STREAM_WRITABLE.labels(name).set(1)
         self.refused = refused
+        return self._written
 
     async def _refusal(self, name: str) -> str:
         """Why it takes no message; empty if it does."""
@@ -66,7 +75,8 @@ class StreamProbes:
 
     async def _write(self, name: str) -> None:
         subject = probe_subject(name)
-        await self._jetstream.publish(subject, timeout=_WRITE_SECONDS)
+        stored = await self._jetstream.publish(subject, timeout=_WRITE_SECONDS)
+        self._written[name] = stored.seq
         await self._jetstream.purge_stream(name, subject=subject)
 
     def _log_change(self, name: str, reason: str | None) -> None:

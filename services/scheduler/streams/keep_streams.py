@@ -26,6 +26,11 @@ class StreamSet(Protocol):
         """Why the server does not make some of them, by their names."""
         ...
 
+    @property
+    def last_messages(self) -> Mapping[str, int]:
+        """The sequence number of the latest message of each."""
+        ...
+
     async def make_missing(self) -> None: ...
 
 
@@ -37,7 +42,9 @@ class Probes(Protocol):
         """Why some take no message, by their names."""
         ...
 
-    async def probe(self, names: Collection[str]) -> None: ...
+    async def probe(self, names: Collection[str]) -> Mapping[str, int]:
+        """The sequence numbers of the probes that were stored."""
+        ...
 
 
 @dataclass(slots=True)
@@ -47,6 +54,7 @@ class KeepStreams:
     clock: Clock
     _answered_at: float = field(default=float("-inf"), init=False)
     _probed_at: float = field(default=float("-inf"), init=False)
+    _last_messages: Mapping[str, int] = field(default_factory=dict, init=False)
 
     async def keep(self) -> None:
         """Called every second. Raises an error of the connection where the server does not answer."""
@@ -54,10 +62,19 @@ class KeepStreams:
         now = self.clock.monotonic()
         # What is refused is probed each time, so that its end is noticed at once.
         if self.probes.refused or now - self._probed_at >= PROBE_SECONDS:
-            await self.probes.probe(self.streams.probed)
+            await self._probe()
             # Not before: a probe without an answer is repeated a second later.
             self._probed_at = now
         self._answered_at = self.clock.monotonic()
+
+    async def _probe(self) -> None:
+        """Writes to those that nothing was written to since the last time.
+
+        To remove a probe from a stream full of work takes the server some milliseconds.
+        """
+        last, known = self.streams.last_messages, self._last_messages
+        quiet = [name for name in self.streams.probed if last.get(name) == known.get(name, last.get(name))]
+        self._last_messages = {**last, **await self.probes.probe(quiet)}
 
     def refused(self) -> Mapping[str, str]:
         """Streams and buckets that cannot be used, with the reason."""

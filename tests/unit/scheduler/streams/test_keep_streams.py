@@ -17,6 +17,7 @@ class Server:
 
     refused: dict[str, str] = field(default_factory=dict)
     probed: Collection[str] = ("OUTCOMES", "KV_RUNS")
+    last_messages: dict[str, int] = field(default_factory=lambda: {"OUTCOMES": 7, "KV_RUNS": 1})
     is_away: bool = False
 
     async def make_missing(self) -> None:
@@ -28,10 +29,15 @@ class Server:
 class Writes:
     refused: dict[str, str] = field(default_factory=dict)
     rounds: int = 0
+    names: Collection[str] = ()
+    server: Server = field(default_factory=Server)
 
-    async def probe(self, names: Collection[str]) -> None:
-        assert names == Server().probed
+    async def probe(self, names: Collection[str]) -> dict[str, int]:
+        self.names = names
         self.rounds += 1
+        for name in names:
+            self.server.last_messages[name] += 1
+        return {name: self.server.last_messages[name] for name in names}
 
 
 @dataclass
@@ -41,6 +47,7 @@ class Bench:
     clock: SetClock = field(default_factory=SetClock)
 
     def __post_init__(self) -> None:
+        self.writes.server = self.server
         self.keep = KeepStreams(self.server, self.writes, self.clock)
 
     async def keep_for(self, seconds: int) -> None:
@@ -69,6 +76,17 @@ async def test_probes_are_few_unless_something_is_refused() -> None:
     bench.writes.refused["OUTCOMES"] = "no space left on device"
     await bench.keep_for(4)
     assert bench.writes.rounds == 8
+
+
+async def test_stream_that_took_a_message_meanwhile_is_not_probed() -> None:
+    bench = Bench()
+    await bench.keep_for(1)
+    assert bench.writes.names == ["OUTCOMES", "KV_RUNS"]
+    bench.server.last_messages["OUTCOMES"] += 1
+    await bench.keep_for(int(PROBE_SECONDS))
+    assert bench.writes.names == ["KV_RUNS"]
+    await bench.keep_for(int(PROBE_SECONDS))
+    assert bench.writes.names == ["OUTCOMES", "KV_RUNS"]
 
 
 async def test_a_refused_write_is_the_fault_of_the_server_and_a_refused_stream_is_not() -> None:
