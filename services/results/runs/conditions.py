@@ -102,10 +102,6 @@ def _scoring_rules(one: EvaluatedTask) -> str:
     return NONE if one.run.plan.facts.is_of_dataset else _digest(_rules(one.task.scoring))
 
 
-def _stand_in_tasks(one: EvaluatedTask) -> str:
-    return ", ".join(task.task for task in one.run.plan.tasks if task.provenance.is_stand_in) or NONE
-
-
 def _rules(scoring: TaskScoring) -> object:
     uses = [(use.name, use.options_json) for use in scoring.metrics]
     rules = scoring.output_type, uses, scoring.filters_json, scoring.target_delimiter

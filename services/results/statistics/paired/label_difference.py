@@ -8,7 +8,6 @@ from services.results.statistics.paired.difference_estimate import DifferenceEst
 from services.results.statistics.paired.figure_difference import (
     FigureOfSums,
     difference_of_figures,
-    observed_figures,
 )
 from services.results.statistics.paired.pairs import LabelPairs, PairedUnits, Predictions, merged
 
@@ -21,12 +20,6 @@ def difference_of_labels(pairs: LabelPairs, measure: Measure) -> DifferenceEstim
     """Difference of two runs in a figure over (target, predicted) labels; -1: no label could be read."""
     tables = _tables(pairs, measure)
     return difference_of_figures(pairs, *tables) if tables else undefined(pairs.pairs, TOO_MANY_LABELS)
-
-
-def observed_labels(pairs: LabelPairs, measure: Measure) -> DifferenceEstimate:
-    """The figures as they are, untested."""
-    tables = _tables(pairs, measure)
-    return observed_figures(pairs, *tables) if tables else undefined(pairs.pairs, TOO_MANY_LABELS)
 
 
 def _tables(pairs: LabelPairs, measure: Measure) -> tuple[PairedUnits, FigureOfSums] | None:
