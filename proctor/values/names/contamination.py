@@ -6,6 +6,8 @@ from proctor.values.contract_enum import ContractEnum
 MAX_FIGURES = 20
 MAX_CORPUS_CHARACTERS = 200
 MAX_DIFFERENCES = 50
+# Words of an n-gram.
+MAX_NGRAM = 50
 
 
 class ContaminationKind(ContractEnum):

@@ -4,7 +4,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from proctor.values.names.contamination import MAX_CORPUS_CHARACTERS, MAX_DIFFERENCES, ContaminationKind
+from proctor.values.names.contamination import (
+    MAX_CORPUS_CHARACTERS,
+    MAX_DIFFERENCES,
+    MAX_NGRAM,
+    ContaminationKind,
+)
 from proctor.values.names.user import Caller
 from services.common.checked_fields import invalid_field
 from services.common.requests.request_fields import check_stores
@@ -12,9 +17,6 @@ from services.results.runs.errors import RunNotFrozen
 from services.results.runs.ports import RunRecordStore
 from services.results.summaries.postgres import PostgresSummaries
 from services.results.summaries.run_summary import ContaminationFigure, RunSummary
-
-# Words of an n-gram.
-_MAX_NGRAM = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,8 @@ def _problems(figure: ContaminationFigure) -> Iterator[tuple[str, str]]:
     if not 0 <= figure.found <= figure.searched:
         yield "figure.found", "must be 0 to the number of rows or documents that were searched"
     is_overlap = figure.kind is ContaminationKind.OVERLAP
-    if not (1 <= figure.ngram <= _MAX_NGRAM if is_overlap else figure.ngram == 0):
-        yield "figure.ngram", f"must be 1 to {_MAX_NGRAM} words of an overlap, and 0 of canaries"
+    if not (1 <= figure.ngram <= MAX_NGRAM if is_overlap else figure.ngram == 0):
+        yield "figure.ngram", f"must be 1 to {MAX_NGRAM} words of an overlap, and 0 of canaries"
     if len(figure.differences) > (MAX_DIFFERENCES if is_overlap else 0):
         yield "figure.differences", f"must be at most {MAX_DIFFERENCES} of an overlap, and none of canaries"
     for one in figure.differences:

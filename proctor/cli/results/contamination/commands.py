@@ -27,6 +27,7 @@ from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import summary_pb2
+from proctor.values.names.contamination import MAX_NGRAM
 
 _SHOWN_ROWS = 20
 StoredWith = Annotated[
@@ -46,7 +47,7 @@ def overlap(
         list[str] | None,
         typer.Option(help="Only this field of a row; repeat for several. Default: all its texts."),
     ] = None,
-    n: Annotated[int, typer.Option("--ngram", min=2, max=50, help="Words of an n-gram.")] = 13,
+    n: Annotated[int, typer.Option("--ngram", min=2, max=MAX_NGRAM, help="Words of an n-gram.")] = 13,
     share: Annotated[
         float, typer.Option(min=0, max=1, help="A row overlaps where more of its n-grams are found.")
     ] = 0.0,

@@ -8,7 +8,12 @@ from pydantic import BaseModel, Field
 
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import summary_pb2
-from proctor.values.names.contamination import MAX_CORPUS_CHARACTERS, MAX_DIFFERENCES, ContaminationKind
+from proctor.values.names.contamination import (
+    MAX_CORPUS_CHARACTERS,
+    MAX_DIFFERENCES,
+    MAX_NGRAM,
+    ContaminationKind,
+)
 from proctor.wire.enums import number_of, word_of
 from services.gateway.auth.identity import User
 from services.gateway.backends.calls import ResultsCalls
@@ -44,7 +49,7 @@ class ContaminationGiven(RequestBody):
     corpus: Text = Field(min_length=1, max_length=MAX_CORPUS_CHARACTERS, description="Name of the corpus")
     found: _Count = Field(description="Rows that share n-grams with it, or documents with a canary")
     searched: Annotated[int, Field(ge=1, lt=2**63, description="All rows, or all documents")]
-    ngram: int = Field(default=0, ge=0, le=50, description="Words of an n-gram of an overlap")
+    ngram: int = Field(default=0, ge=0, le=MAX_NGRAM, description="Words of an n-gram of an overlap")
     differences: list[DifferenceGiven] = Field(
         default_factory=list, max_length=MAX_DIFFERENCES, description="Of an overlap, by metric"
     )
