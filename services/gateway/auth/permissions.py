@@ -56,7 +56,6 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", "/runs/chosen"): "ListRuns",
     ("POST", "/runs/chosen/tags"): "LabelRun",
     ("POST", "/runs/chosen/delete"): "DeleteRun",
-    ("GET", "/history"): "ListRuns",
     ("GET", "/runs/{job_id}"): "GetRun",
     ("GET", "/runs/{job_id}/results"): "ListOutcomes",
     ("GET", "/runs/{job_id}/results/export.{form}"): "ListOutcomes",

@@ -25,7 +25,7 @@ from services.gateway.pages.rollouts import socket as rollout_socket
 from services.gateway.pages.runs import actions as run_actions
 from services.gateway.pages.runs import chosen as chosen_runs
 from services.gateway.pages.runs import export as run_files
-from services.gateway.pages.runs import judge_form, moved
+from services.gateway.pages.runs import judge_form
 from services.gateway.pages.runs import labels as run_labels
 from services.gateway.pages.runs import routes as runs
 from services.gateway.pages.schedules import routes as schedules
@@ -44,7 +44,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     orders.router,
     run_files.router,
     chosen_runs.router,
-    moved.router,
     runs.router,
     run_actions.router,
     run_labels.router,

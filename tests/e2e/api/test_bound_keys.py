@@ -36,7 +36,7 @@ async def test_a_bound_key_sees_its_project_and_nothing_else(bound: Site) -> Non
         ("elsewhere", run, 404),
     ):
         assert (await bound.call(key, "GET", f"{API}/results/{path}")).status == status, (key, path)
-    for path in ("/runs", "/", "/queue", "/history", f"{API}/results", f"{API}/history", "/api/v1/queue"):
+    for path in ("/runs", "/", "/queue", f"{API}/results", f"{API}/history", "/api/v1/queue"):
         assert open_run not in (await bound.text("within", "GET", path))[1], path
     listed = await bound.call("within", "GET", f"{API}/results?limit=500")
     assert run in [each["job_id"] for each in listed.body["results"]]

@@ -181,8 +181,3 @@ async def test_runs_of_others_among_the_chosen_leave_refusals_in_the_audit(harne
     assert {(each.action, each.object_id, each.outcome) for each in harness.scheduler.audit.added} == {
         (action, run_id, Outcome.REFUSED) for action in ("label", "delete") for run_id in (RUN_ID, OTHER_ID)
     }
-
-
-async def test_addresses_of_the_former_history_lead_to_the_list(harness: GatewayHarness) -> None:
-    shown = await show(harness, "/history?suite=glue&state=failed&days=90&metric=acc&after=x")
-    assert (shown.status, shown.headers["Location"]) == (303, "/runs?suite=glue&state=failed&metric=acc")
