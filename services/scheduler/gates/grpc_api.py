@@ -11,7 +11,7 @@ from proctor.v1 import gate_service_pb2 as gate_pb2
 from proctor.v1 import gate_service_pb2_grpc as gate_grpc
 from services.common.clock import Clock
 from services.common.grpc.server import RpcContext
-from services.scheduler.gates.ports import ToldGates
+from services.scheduler.gates.postgres import PostgresGatedRuns
 from services.scheduler.gates.proto import decision_from_proto
 from services.scheduler.runs.orders.run_gate import RunGate
 
@@ -20,7 +20,7 @@ SERVICE_NAME = gate_pb2.DESCRIPTOR.services_by_name["GateService"].full_name
 
 @dataclass(frozen=True, kw_only=True)
 class GrpcGateApi(gate_grpc.GateServiceServicer):
-    told: ToldGates
+    told: PostgresGatedRuns
     clock: Clock
 
     def register(self, server: grpc.aio.Server) -> None:

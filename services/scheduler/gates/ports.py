@@ -26,12 +26,6 @@ class GatedRuns(Protocol[GatedT]):
         ...
 
 
-class ToldGates(Protocol):
-    async def tell(self, run_id: str, gate: RunGate, decision: GateDecision, now: datetime) -> None:
-        """Stores what is told of the decision; nothing where it is stored, or where the run is gone."""
-        ...
-
-
 class Gates(Protocol):
     async def decide(self, run_id: str, base_run_id: str, gate: RunGate) -> GateDecision:
         """Raises `RemoteError`."""

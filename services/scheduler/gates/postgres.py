@@ -14,6 +14,9 @@ from services.scheduler.leadership.postgres import run_as_leader
 from services.scheduler.notices.postgres import record_event
 from services.scheduler.runs.orders.run_gate import RunGate
 
+# Of one run, ordered and told.
+MAX_GATES = 100
+
 
 class PostgresGatedRuns:
     def __init__(self, session: PostgresSession) -> None:
@@ -42,14 +45,33 @@ class PostgresGatedRuns:
         await run_as_leader(self._session, token, settle)
 
     async def tell(self, run_id: str, gate: RunGate, decision: GateDecision, now: datetime) -> None:
+        """Stores the gate, and what is told of it; nothing where that is stored, or the run is gone.
+
+        Whoever reads a run may ask for a gate with any margin: of a run `MAX_GATES` are told.
+        """
+
         async def tell(transaction: PostgresTransaction) -> None:
             row = await transaction.fetchrow("find_gated_run", run_id=run_id)
             gated = row and _gated_from_row(run_id, row, gate)
             event = gated and decision_event(gated, decision, now)
-            if event:
+            if event and await _keep(transaction, run_id, gate, decision):
                 await record_event(transaction, event)
 
         await self._session.run(tell)
+
+
+async def _keep(transaction: PostgresTransaction, run_id: str, gate: RunGate, decision: GateDecision) -> bool:
+    """Whether the gate is stored now, or was."""
+    key = {"run_id": run_id, "base_run_id": gate.base_run_id, "margin_points": gate.margin_points}
+    await transaction.execute(
+        "keep_told_gate",
+        **key,
+        alpha=gate.alpha,
+        verdict=decision.verdict or "",
+        gate_text=decision.text,
+        max_gates=MAX_GATES,
+    )
+    return bool(await transaction.fetchval("has_gate", **key))
 
 
 def _gate_from_row(row: asyncpg.Record) -> RunGate:

@@ -16,3 +16,16 @@ RETURNING run_id;
 
 -- name: find_gated_run: Return what is told of a run whose gate was decided for a caller
 SELECT name, username, project_id, model FROM runs WHERE run_id = :run_id;
+
+-- name: keep_told_gate: Store a gate that failed for a caller, unless the run has as many as it may
+INSERT INTO run_gates (run_id, base_run_id, margin_points, alpha, verdict, gate_text)
+SELECT r.run_id, b.run_id, :margin_points, :alpha, :verdict, :gate_text
+FROM runs AS r
+INNER JOIN runs AS b ON b.run_id = :base_run_id
+WHERE r.run_id = :run_id AND (SELECT count(*) FROM run_gates AS kept WHERE kept.run_id = :run_id) < :max_gates
+ON CONFLICT (run_id, base_run_id, margin_points) DO NOTHING;
+
+-- name: has_gate: Return whether a gate of a run is stored
+SELECT EXISTS (
+    SELECT FROM run_gates WHERE run_id = :run_id AND base_run_id = :base_run_id AND margin_points = :margin_points
+) AS has_gate;

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 RUN = "'00000000-0000-0000-0000-000000000001'"
 GATE = {"run_id": RUN, "base_run_id": RUN, "margin_points": "1"}
+FIRST, SECOND = "'2026-01-01'", "'2026-01-02'"
 
 # Query to the literals it is asked with over the rows of `full_tables`.
 HOT: Mapping[str, Mapping[str, str]] = {
@@ -232,16 +233,14 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "limit": "101",
     },
     "list_firings": {"schedule_id": RUN, "limit": "100"},
-    "list_due_schedules": {"now": "'2026-01-02'", "tried_before": "'2026-01-01'"},
-    "advance_schedule": {
-        "schedule_id": RUN,
-        "next_due_before": "'2026-01-01'",
-        "next_due_at": "'2026-01-02'",
-    },
-    "find_firing": {"schedule_id": RUN, "due_at": "'2026-01-02'"},
+    "list_due_schedules": {"now": SECOND, "tried_before": FIRST},
+    "advance_schedule": {"schedule_id": RUN, "next_due_before": FIRST, "next_due_at": SECOND},
+    "find_firing": {"schedule_id": RUN, "due_at": SECOND},
     "list_gated_firings": {},
     "list_gated_runs": {},
     "find_gated_run": {"run_id": RUN},
+    "keep_told_gate": GATE | {"alpha": "1", "verdict": "'fail'", "gate_text": "'x'", "max_gates": "9"},
+    "has_gate": GATE,
     "settle_run_gate": {**GATE, "verdict": "'pass'", "gate_text": "''"},
     "settle_gate": {
         "schedule_id": RUN,

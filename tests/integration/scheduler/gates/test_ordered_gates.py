@@ -24,7 +24,7 @@ from services.common.postgres import PostgresSession
 from services.scheduler.gates.gate_runs import GateRuns
 from services.scheduler.gates.gated_run import GatedRun
 from services.scheduler.gates.grpc_api import SERVICE_NAME, GrpcGateApi
-from services.scheduler.gates.postgres import PostgresGatedRuns
+from services.scheduler.gates.postgres import MAX_GATES, PostgresGatedRuns
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.postgres import QUERIES
@@ -185,6 +185,16 @@ async def test_gate_that_fails_for_a_caller_is_told_once_for_each_base_and_margi
     assert [event for event, _ in await site.told()] == ["gate_failed"] * 4
     sentence = "Worse than its base by more than 2 points: sst2 0.9 → 0.8 (acc)."
     assert f"Run frontier ({MODEL}): {sentence}" in [text for _, text in await site.told()]
+
+
+async def test_only_so_many_gates_of_a_run_are_told(site: GateSite) -> None:
+    await site.wants("gate_failed")
+    base, run = [await site.order() for _ in range(2)]
+    margins = [1 + number / 1000 for number in range(MAX_GATES + 5)]
+    async with site.told_gates() as service:
+        for margin in (*margins, margins[0]):
+            await service.TellGate(site.failing(run, base, margin))
+    assert len(await site.told()) == MAX_GATES
 
 
 async def test_gate_goes_with_its_base(site: GateSite) -> None:
