@@ -27,8 +27,9 @@ from proctor.values.messaging import MIN_STREAM_BYTES
 
 # One sample may have 4 MiB, a shard a little more: the wire takes 8.
 MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
-# Go lets a heap double before it collects. The messages of one machine need no more than this.
-ENVIRONMENT = {"PATH": os.defpath, "GOGC": "50", "GOMEMLIMIT": "24MiB"}
+# Go lets a heap double before it collects: half of that is enough here. A limit near the 20 MiB that are in
+# flight on a busy machine makes it collect all the time, at the cost of everything else that the server does.
+ENVIRONMENT = {"PATH": os.defpath, "GOGC": "50", "GOMEMLIMIT": "64MiB"}
 # The supervisor's own user, and the one by which a person looks into NATS: without limits.
 OPERATOR = "operator"
 
