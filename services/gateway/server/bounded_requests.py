@@ -4,6 +4,8 @@ Bytes are bounded elsewhere. FastAPI looks for each parameter in all others, whi
 number, and pydantic writes an error for each value.
 """
 
+from collections.abc import Sequence
+
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -16,6 +18,8 @@ from services.gateway.http.uploads import FORM, MAX_FORM_FIELDS, boundary_of, me
 MAX_PARAMETERS = 100
 MAX_HEADERS = 100
 MAX_COOKIES = 100
+# Of quoted values: before 3.11.10 Python looks through the rest of the header for each (CVE-2024-7592).
+MAX_COOKIE_ESCAPES = 100
 MAX_JSON_VALUES = 20_000
 
 _URL_FORM = "application/x-www-form-urlencoded"
@@ -44,9 +48,15 @@ def _problem(scope: Scope) -> tuple[int, str, str] | None:
         return 414, "QUERY_TOO_LONG", f"The query has more than {MAX_PARAMETERS} parameters; send fewer."
     if len(scope["headers"]) > MAX_HEADERS:
         return 431, "TOO_MANY_HEADERS", f"The request has more than {MAX_HEADERS} headers; send fewer."
-    cookies = sum(value.count(b";") + 1 for name, value in scope["headers"] if name == b"cookie")
-    if cookies > MAX_COOKIES:
+    return _cookie_problem([value for name, value in scope["headers"] if name == b"cookie"])
+
+
+def _cookie_problem(headers: Sequence[bytes]) -> tuple[int, str, str] | None:
+    if sum(value.count(b";") + 1 for value in headers) > MAX_COOKIES:
         return 431, "TOO_MANY_HEADERS", f"The request has more than {MAX_COOKIES} cookies; send fewer."
+    if sum(value.count(b"\\") for value in headers) > MAX_COOKIE_ESCAPES:
+        problem = f"The cookies have more than {MAX_COOKIE_ESCAPES} backslashes; send fewer."
+        return 431, "TOO_MANY_HEADERS", problem
     return None
 
 

@@ -58,6 +58,7 @@ def many_parts(url: str, session: aiohttp.ClientSession, channel: grpc.aio.Chann
             f"/api/v1/benchmarking/results/{ID}/export",
             headers={f"x{number:x}": "1" for number in range(3_000)},
         ),
+        "escapes of a cookie": http("GET", "/sign-in", headers={"Cookie": 'a="' + '\\"' * 30_000 + '"'}),
         "objects of rescore": http("POST", f"/api/v1/benchmarking/rescore/{ID}", data=values, headers=JSON),
         "keys of estimate": http("POST", "/api/v1/benchmarking/estimate", data=keys, headers=JSON),
         "fields of /sign-in": http(

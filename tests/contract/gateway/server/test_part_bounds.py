@@ -49,8 +49,9 @@ def routes() -> Iterator[tuple[str, str]]:
         (";".join(f"{i:x}=" for i in range(101)), {}, 414),
         ("", {f"x{i:x}": "1" for i in range(3_000)}, 431),
         ("", {"Cookie": ";".join(f"{i:x}=1" for i in range(5_000))}, 431),
+        ("", {"Cookie": 'a="' + '\\"' * 101 + '"'}, 431),
     ],
-    ids=["parameters", "query", "semicolons", "headers", "cookies"],
+    ids=["parameters", "query", "semicolons", "headers", "cookies", "escapes"],
 )
 async def test_many_parts_of_a_head_are_refused_by_every_route(
     harness: GatewayHarness, query: str, headers: dict[str, str], status: int
