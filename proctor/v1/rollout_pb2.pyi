@@ -516,6 +516,7 @@ class ImageBuild(_message.Message):
     IMAGES_FIELD_NUMBER: _builtins.int
     FETCHES_FIELD_NUMBER: _builtins.int
     NOTES_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
     fetches: _builtins.bool
     """ADD reads addresses, which the engine of containers itself does."""
     @_builtins.property
@@ -526,16 +527,21 @@ class ImageBuild(_message.Message):
     def notes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Notes of the task that hold only where it is not built."""
 
+    @_builtins.property
+    def left_out(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Commands of RUN that are not executed where it is not built."""
+
     def __init__(
         self,
         *,
         images: _abc.Iterable[_builtins.str] | None = ...,
         fetches: _builtins.bool = ...,
         notes: _abc.Iterable[_builtins.str] | None = ...,
+        left_out: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["fetches", b"fetches", "images", b"images", "notes", b"notes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fetches", b"fetches", "images", b"images", "left_out", b"left_out", "notes", b"notes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

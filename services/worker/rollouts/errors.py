@@ -37,6 +37,14 @@ class ProgramNotInstalled(SandboxError):
     """The program {program} is not installed: {problem}. PROCTOR_WORKER_AGENT_PROGRAMS names its folder."""
 
 
+class SolutionLacksProgram(SandboxError):
+    """The solution scores {score} ({detail}), since its sandbox lacks {name}: {reason}."""
+
+
+class SolutionLacksNetwork(SandboxError):
+    """The solution scores {score} ({detail}), and needs a network, which no sandbox has: {line}"""
+
+
 class StepNotPrepared(SandboxError):
     """The setup.sh of the step {step} failed: {output}"""
 

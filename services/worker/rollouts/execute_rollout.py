@@ -42,6 +42,7 @@ from services.worker.rollouts.programs.agent_program import PLACE, AgentProgram
 from services.worker.rollouts.rests.rest import Rest
 from services.worker.rollouts.rests.restable_sandbox import RestableSandbox
 from services.worker.rollouts.rollout_result import AgentEnd, RolloutResult, TaskStepRecord, diff_of, notes_of
+from services.worker.rollouts.task_files.check_lacking import check_lacking
 from services.worker.rollouts.task_files.execute_stages import ExecuteStages
 from services.worker.rollouts.task_files.fetch_image import FetchImage
 from services.worker.rollouts.task_files.fetch_left import FetchLeft, check_reached
@@ -366,6 +367,8 @@ class _OneRollout:
                 is_solution = self.work.rollout_spec.agent.kind is AgentKind.ORACLE
                 said = self.work.trajectory.last_output if is_solution else ""
                 check_reached(left, result, said, is_same=sandbox is not None)
+                if is_solution:
+                    await asyncio.to_thread(check_lacking, task, result, said, left)
         except SandboxError as error:
             await self.artifacts.store(LOG, str(error).encode("utf-8", "replace"))
             raise

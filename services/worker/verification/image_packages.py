@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from services.common.sandboxes.sandbox import DEFAULT_PATH
@@ -37,3 +38,11 @@ class ImagePackages:
         # For programs that set PYTHONPATH themselves.
         base = f"{PLACE}/user"
         return {"PYTHONUSERBASE": base, **own, "PYTHONPATH": ":".join(modules), "PATH": path}
+
+
+def named_package(requirement: str) -> str:
+    """The normalized name of a package, as pip reads it; all of the text where pip cannot read it."""
+    try:
+        return canonicalize_name(Requirement(requirement).name)
+    except InvalidRequirement:
+        return requirement

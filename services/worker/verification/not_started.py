@@ -27,7 +27,7 @@ _OF_OTHERS = re.compile(
     re.IGNORECASE,
 )
 # The installers of a sandbox say so.
-_NOT_INSTALLED = "a sandbox has no network"
+NOT_INSTALLED = "a sandbox has no network"
 # pytest counts these tests as failed.
 _NOT_AWAITED = "async def functions are not natively supported"
 # Programs that run or build tests, or bring one that does: they are never the work of an agent.
@@ -74,7 +74,7 @@ _NOT_FOUND = re.compile(
 _PYTHON = re.compile(r"python[\d.]*")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<module>\w+)")
 # A connection that is refused is none: it may be that of the agent's own server.
-_NO_NETWORK = re.compile(
+NO_NETWORK = re.compile(
     r"Could not resolve (?:host|proxy)|Name or service not known|Temporary failure in name resolution"
     r"|Temporary failure resolving|getaddrinfo (?:ENOTFOUND|EAI_AGAIN)|\bENOTFOUND\b|dns error"
     r"|failed to lookup address|unable to resolve host address|bad address '|Network is unreachable"
@@ -128,13 +128,13 @@ class _Output:
             return True
         if self.has_run:
             return False
-        if _NOT_INSTALLED in line or _OF_PYTEST.search(line.strip()) or self._lacks_module(line):
+        if NOT_INSTALLED in line or _OF_PYTEST.search(line.strip()) or self._lacks_module(line):
             return True
         return not self.has_errors and self._could_not_begin(line.strip())
 
     def _could_not_begin(self, line: str) -> bool:
         found = _NOT_FOUND.search(line)
-        return bool(_NO_NETWORK.search(line) or _OF_OTHERS.search(line)) or (
+        return bool(NO_NETWORK.search(line) or _OF_OTHERS.search(line)) or (
             found is not None and self._is_missing(found["program"] or found["called"])
         )
 

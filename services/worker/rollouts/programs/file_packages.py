@@ -22,7 +22,7 @@ from services.worker.rollouts.programs.processes_python import (
 from services.worker.rollouts.programs.unpack import BadProgram, unpack_wheel
 from services.worker.rollouts.programs.unpacked_folders import UnpackedFolders
 from services.worker.verification.file_wheels import SETTING, requirements_of
-from services.worker.verification.image_packages import PLACE, ImagePackages
+from services.worker.verification.image_packages import PLACE, ImagePackages, named_package
 
 # Installers and what builds packages: nothing is installed in a sandbox, or by other programs.
 _OWN = frozenset(map(canonicalize_name, ("pip", "setuptools", "wheel", "uv", "pipx", "virtualenv", "build")))
@@ -59,7 +59,7 @@ class FilePackages:
             folder = str(self._unpacked(choice, python)) if is_needed else ""
         except (NoPython, BadProgram, OSError) as problem:
             return _nothing(packages, str(problem))
-        return ImagePackages(folder, tuple(choice.notes()), tuple(map(_name, choice.missing)))
+        return ImagePackages(folder, tuple(choice.notes()), tuple(map(named_package, choice.missing)))
 
     def _unpacked(self, choice: "_Choice", python: SandboxPython) -> Path:
         """Raises BadProgram and OSError."""
@@ -145,7 +145,7 @@ def _nothing(packages: Sequence[str], problem: str) -> ImagePackages:
     if not packages:
         return ImagePackages()
     note = f"packages of RUN that are not there ({problem}): {_some(packages)}"
-    return ImagePackages(notes=(note,), missing=tuple(map(_name, packages)))
+    return ImagePackages(notes=(note,), missing=tuple(map(named_package, packages)))
 
 
 def _wheels_of(folder: Path, python: SandboxPython) -> _Wheels:
@@ -188,13 +188,6 @@ def _fits(requirement: Requirement, version: str) -> bool:
 def _without_marker(requirement: Requirement) -> str:
     requirement.marker = None
     return str(requirement)
-
-
-def _name(package: str) -> str:
-    try:
-        return canonicalize_name(Requirement(package).name)
-    except InvalidRequirement:
-        return package
 
 
 def _some(texts: Sequence[str]) -> str:

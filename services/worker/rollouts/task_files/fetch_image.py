@@ -5,7 +5,7 @@ import gzip
 import io
 from dataclasses import dataclass, replace
 
-from proctor.values.rollout import RolloutTask
+from proctor.values.rollout import ImageBuild, RolloutTask
 from services.common.sandboxes.errors import FilesOverLimit, ImageNotBuilt
 from services.common.sandboxes.ports import ImageBuilder, Sandbox, SandboxEngine
 from services.common.sandboxes.sandbox import Command, SandboxSpec, TarLimits
@@ -34,7 +34,7 @@ class FetchImage:
             image = await self.builder.build(task.context, task.build)
             notes = tuple(note for note in task.notes if note not in task.build.notes)
             read = replace(task, workspace=b"", others=b"", setup=(), packages=(), stages=(), stage_files=b"")
-            task = replace(read, image=image, notes=notes)
+            task = replace(read, image=image, notes=notes, build=ImageBuild())
         if not task.image or task.workspace:
             return task
         sandbox = await self.engine.open(

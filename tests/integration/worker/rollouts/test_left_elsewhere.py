@@ -13,6 +13,8 @@ from services.worker.rollouts.errors import (
     FilesNotReached,
     FolderNotGiven,
     FolderNotWritable,
+    SolutionLacksNetwork,
+    SolutionLacksProgram,
 )
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.rollouts.rollout_result import RolloutResult
@@ -146,6 +148,72 @@ async def test_what_cannot_reach_the_tests_is_said(
     with pytest.raises(error, match=f"scores 0 .*{says}"):
         await executed(rollouts, folder)
     assert (await executed(rollouts, folder, AgentKind.NONE)).result.score == 0.0
+
+
+_IMAGE = "FROM golang:1.26\nRUN apt-get update && apt-get install -y frobnicate frob=1\nWORKDIR /app\n"
+LACKING: Mapping[str, tuple[str, str, str, type[SandboxError], str]] = {
+    "a program that RUN installs": (
+        _IMAGE,
+        "frobnicate x > y\n",
+        "[ -s y ]",
+        SolutionLacksProgram,
+        "lacks frobnicate: .* not executed: RUN apt-get install -y frobnicate frob=1",
+    ),
+    "a program of its image": (
+        "FROM frob/image:1\nWORKDIR /app\n",
+        "frobnicate x > y\n",
+        "[ -s y ]",
+        SolutionLacksProgram,
+        r"lacks frobnicate: its image is not used here \(frob/image:1\)",
+    ),
+    "a program of another name than its package": (
+        _IMAGE,
+        "frobbing x > y\n",
+        "[ -s y ]",
+        SolutionLacksProgram,
+        r"lacks frobbing: its image is not used here \(golang:1.26\), nor is RUN apt-get install -y frob",
+    ),
+    "a program that its tests execute": (
+        _IMAGE,
+        "echo x > y\n",
+        'python3 -c \'import subprocess; subprocess.run(["frobnicate", "y"])\'',
+        SolutionLacksProgram,
+        "lacks frobnicate: of its Dockerfile this is not executed",
+    ),
+    "a package that RUN installs": (
+        "FROM x\nRUN pip install frob.ni-cate\nWORKDIR /app\n",
+        "python3 -c 'import frob_ni_cate' && echo x > y\n",
+        "[ -s y ]",
+        SolutionLacksProgram,
+        "lacks frob_ni_cate: PROCTOR_WORKER_VERIFIER_WHEELS",
+    ),
+    "a network": (
+        "FROM x\nWORKDIR /app\n",
+        "python3 -c \"import socket; socket.create_connection(('example.org', 80))\" && echo x > y\n",
+        "[ -s y ]",
+        SolutionLacksNetwork,
+        "needs a network, which no sandbox has: .*name resolution",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", every_third(LACKING))
+async def test_what_a_solution_lacks_is_no_score(rollouts: ExecuteRollout, tmp_path: Path, way: str) -> None:
+    dockerfile, solution, test, error, says = LACKING[way]
+    folder = made(tmp_path / "a", dockerfile, solution, test)
+    with pytest.raises(error, match=f"scores 0 .*{says}"):
+        await executed(rollouts, folder)
+    assert (await executed(rollouts, folder, AgentKind.NONE)).result.score == 0.0
+
+
+async def test_a_module_that_the_solution_left_is_not_lacking(
+    rollouts: ExecuteRollout, tmp_path: Path
+) -> None:
+    folder = made(
+        tmp_path / "a", _IMAGE, "echo 'x = 1' > doubling.py\n", "cd /; python3 -c 'import doubling'"
+    )
+    result = (await executed(rollouts, folder)).result
+    assert (result.score, "No module named 'doubling'" in result.log) == (0.0, True)
 
 
 async def test_rubrics_that_need_files_elsewhere_say_so(rollouts: ExecuteRollout, tmp_path: Path) -> None:

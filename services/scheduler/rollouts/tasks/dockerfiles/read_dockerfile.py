@@ -24,7 +24,7 @@ from services.scheduler.rollouts.tasks.dockerfiles.instruction import (
     read_instructions,
 )
 from services.scheduler.rollouts.tasks.dockerfiles.pip_install import PipInstall, listed_packages
-from services.scheduler.rollouts.tasks.dockerfiles.run_steps import ChosenRun, choose
+from services.scheduler.rollouts.tasks.dockerfiles.run_steps import ChosenRun, choose, one_line
 from services.scheduler.rollouts.tasks.dockerfiles.stage import Stage, begins_in, begins_in_root
 from services.scheduler.rollouts.tasks.dockerfiles.variables import BadWord, Variables
 from services.scheduler.rollouts.tasks.errors import InvalidTask
@@ -37,7 +37,9 @@ _WITHOUT_EFFECT = frozenset(
 _NOTED = frozenset({"USER", "VOLUME", "ONBUILD"})
 _COPY_FLAGS = frozenset({"from", "chown", "chmod", "link", "keep-git-dir", "checksum", "unpack"})
 _SHELLS = ("sh", "bash", "ash", "python3", "python")
-_SHOWN_LEFT_OUT = 8
+# Of an image that is not built.
+_MAX_LEFT_OUT = 100
+_SHOWN_LEFT_OUT, _SHOWN_CHARACTERS = 8, 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +126,10 @@ class _Build:
         notes += [note for each in (stage, *used) for note in each.notes]
         for each in used:
             notes += [f"{path.source} of the stage {each.name} is not there" for _, path in each.copies]
-        if left_out := [command for each in (stage, *used) for command in each.left_out]:
-            shown, more = left_out[:_SHOWN_LEFT_OUT], len(left_out) - _SHOWN_LEFT_OUT
+        left_out = [command for each in (stage, *used) for command in each.left_out]
+        if left_out:
+            shown = [one_line(command, _SHOWN_CHARACTERS) for command in left_out[:_SHOWN_LEFT_OUT]]
+            more = len(left_out) - _SHOWN_LEFT_OUT
             rest = f"; and {more} more" if more > 0 else ""
             notes.append(f"of RUN these are not executed: {'; '.join(shown)}{rest}")
         # Packages of a stage are there for the last one too, where it has none of the name.
@@ -134,7 +138,9 @@ class _Build:
             _facts_of(stage),
             notes=tuple(notes),
             packages=tuple(packages.values()),
-            build=ImageBuild(tuple(dict.fromkeys(self._images)), self._fetches),
+            build=ImageBuild(
+                tuple(dict.fromkeys(self._images)), self._fetches, left_out=tuple(left_out[:_MAX_LEFT_OUT])
+            ),
             stages=tuple(
                 StageFacts(_facts_of(each), tuple(path for of, path in stage.copies if of is each))
                 for each in used
@@ -207,7 +213,7 @@ class _Build:
         for install in chosen.installs:
             self._install(install)
         if not is_plain or not chosen.script:
-            stage.left_out += chosen.left_out or ([] if is_plain else [" ".join(script.split())[:80]])
+            stage.left_out += chosen.left_out or ([] if is_plain else [one_line(script)])
             return
         stage.left_out += chosen.left_out
         for folder in chosen.folders:
@@ -224,7 +230,7 @@ class _Build:
             for file in install.files:
                 packages += listed_packages(stage.files[file].content)
         except (BadWord, KeyError):
-            stage.left_out.append(" ".join(install.text.split())[:80])
+            stage.left_out.append(one_line(install.text))
         else:
             stage.packages += packages
 

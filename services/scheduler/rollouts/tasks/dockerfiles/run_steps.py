@@ -47,6 +47,7 @@ _UV_RUN = re.compile(r"^(?:\S*/)?uv\s+run\s+(?:--[\w-]+\s+)*(?=(\S+\.py(?:\s|$))
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _MAKE_FOLDERS, _MAKE_FILES = frozenset({"mkdir"}), frozenset({"touch", "tee", "truncate"})
 _TO_LAST = frozenset({"cp", "mv", "ln", "install"})
+_MAX_LEFT_OUT = 400
 # The machine's own in every sandbox.
 SYSTEM = frozenset({"bin", "boot", "dev", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr"})
 
@@ -88,7 +89,7 @@ def choose(script: str, cwd: str, variables: Mapping[str, str] | None = None) ->
         if all(_can_run(part.known, cwd) for part in parts):
             written = [folder for part in parts for folder in _written(part.known, cwd)]
             return ChosenRun(script.strip(), (), written)
-        return ChosenRun("", (_short(script),))
+        return ChosenRun("", (one_line(script),))
     kept: list[_Part] = []
     left_out: list[str] = []
     folders: list[str] = []
@@ -104,7 +105,7 @@ def choose(script: str, cwd: str, variables: Mapping[str, str] | None = None) ->
         elif install := read_pip_install(part.text, place):
             installs.append(install)
         else:
-            left_out.append(_short(part.text))
+            left_out.append(one_line(part.text))
     if all(set(_names(part.text)) <= _ALONE and ">" not in part.text for part in kept):
         return ChosenRun("", left_out, installs=installs)
     joined = "".join(f"{part.operator if number else ''} {part.text}" for number, part in enumerate(kept))
@@ -198,9 +199,9 @@ def _emptied(found: re.Match[str]) -> str:
     return f"$({plain}" if is_code else plain
 
 
-def _short(text: str) -> str:
+def one_line(text: str, characters: int = _MAX_LEFT_OUT) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= 80 else f"{line[:77]}..."
+    return line if len(line) <= characters else f"{line[: characters - 3]}..."
 
 
 def _parts(script: str) -> Iterator[_Part]:
