@@ -331,7 +331,9 @@ class OutcomeBatch(_message.Message):
 
     @_builtins.property
     def environment(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Facts to reproduce the run: engine, version, hardware. Small; sent with every batch."""
+        """Facts to reproduce the run: engine, version, hardware. Sent with every batch; at most 50, names of 100 and values of 500
+        characters are kept.
+        """
 
     @_builtins.property
     def dispatch_proofs(self) -> _containers.RepeatedCompositeFieldContainer[Global___DispatchProof]:

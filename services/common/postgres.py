@@ -52,6 +52,8 @@ TRANSIENT_POSTGRES: tuple[type[Exception], ...] = (
 WRONG_DATA: tuple[type[Exception], ...] = (
     asyncpg.DataError,
     asyncpg.IntegrityConstraintViolationError,
+    # Too long for an index or for JSON.
+    asyncpg.ProgramLimitExceededError,
     ValueError,
     UnstorableText,
 )

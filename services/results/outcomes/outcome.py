@@ -16,6 +16,10 @@ UNRECORDABLE = "The answer could not be recorded; the log of results says why."
 # No answer comes near these, and sums, squares and quotients over any run stay finite.
 MAX_TOKENS = 10**10
 MIN_SECONDS, MAX_SECONDS = 1e-9, 1e9
+# An engine reports some ten facts of itself. Postgres indexes at most 2,704 bytes of a row: name and value
+# of four bytes a character fit.
+MAX_FACTS = 50
+MAX_FACT_NAME_CHARACTERS, MAX_FACT_CHARACTERS = 100, 500
 # Sample, rollout and scores of an answer.
 ScoredRow = tuple[int, int, Mapping[str, ScoreValue]]
 # Sample and rollout: the order of every list and file.
@@ -151,6 +155,14 @@ def plausible_tokens(count: int) -> int:
 def plausible_seconds(seconds: float | None) -> float | None:
     is_plausible = seconds is not None and (seconds == 0 or MIN_SECONDS <= seconds <= MAX_SECONDS)
     return seconds if is_plausible else None
+
+
+def plausible_environment(reported: Mapping[str, str]) -> Mapping[str, str]:
+    """As many facts as an engine has, cut to what can be stored: others would never be recorded."""
+    return {
+        name[:MAX_FACT_NAME_CHARACTERS]: value[:MAX_FACT_CHARACTERS]
+        for name, value in sorted(reported.items())[:MAX_FACTS]
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from proctor.values.reasoning.answers import with_reasoning_apart
 from proctor.wire.enums import member_of, number_of
 from proctor.wire.proofs import proved_samples
 from proctor.wire.values import OUTCOME
-from services.results.outcomes.outcome import ListedOutcome, OutcomeBatch, plausible
+from services.results.outcomes.outcome import ListedOutcome, OutcomeBatch, plausible, plausible_environment
 from services.results.outcomes.record_logged import LoggedOutcome
 from services.results.samples.row_request import row_request
 from services.results.samples.sample import targets_as_texts
@@ -18,7 +18,7 @@ from services.results.scoring.score import ScoreValue
 
 def batch_from_proto(message: work_messages_pb2.OutcomeBatch) -> OutcomeBatch:
     outcomes = [outcome_from_proto(outcome) for outcome in message.outcomes]
-    return OutcomeBatch(message.run_id, message.epoch, outcomes, dict(message.environment))
+    return OutcomeBatch(message.run_id, message.epoch, outcomes, plausible_environment(message.environment))
 
 
 def drop_unproved(message: work_messages_pb2.OutcomeBatch, key: str) -> int:

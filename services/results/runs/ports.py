@@ -56,7 +56,7 @@ class RunRecordStore(Protocol):
         ...
 
     async def add_environment(self, run_id: str, environment: Mapping[str, str]) -> None:
-        """Stores what an engine reports about itself."""
+        """Stores what an engine reports about itself, unless the run has very much of it."""
         ...
 
     async def delete_unused_sets(self, kept_for: timedelta) -> int:

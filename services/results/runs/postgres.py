@@ -33,6 +33,8 @@ from services.results.samples.errors import SampleSetNotFound
 # Each is deleted in a transaction of its own; the rest comes with the next sweep.
 SETS_AT_A_TIME = 100
 RUNS_AT_A_TIME = 100
+# Of all engines of a run, which tell the same. They are read with each summary and comparison.
+MAX_KNOWN_FACTS = 1_000
 # How columns of JSON are written and read.
 SCORING = TypeAdapter(TaskScoring)
 PROVENANCE = TypeAdapter(TaskProvenance)
@@ -129,7 +131,9 @@ class PostgresRunRecords:
         values = [storable(value) for value in environment.values()]
         # The run may be deleted at this moment: then there is nothing to keep.
         with suppress(asyncpg.ForeignKeyViolationError):
-            await self._session.execute("add_environment", run_id=run_id, names=names, values=values)
+            await self._session.execute(
+                "add_environment", run_id=run_id, names=names, values=values, limit=MAX_KNOWN_FACTS
+            )
 
     async def delete(self, run_id: str) -> None:
         async def delete(transaction: PostgresTransaction) -> None:

@@ -130,11 +130,14 @@ JOIN shard_counts AS c USING (run_id, shard);
 -- name: list_all_shard_counts: Return the counts of every shard of a run
 SELECT shard, recorded FROM shard_counts WHERE run_id = :run_id;
 
--- name: add_environment: Add values that an engine reports about itself
+-- name: add_environment: Add values that an engine reports about itself, unless the run has many
 INSERT INTO run_environments (run_id, name, value)
 SELECT r.run_id, engine.name, engine.value
 FROM run_records AS r CROSS JOIN unnest(:names::text[], :values::text[]) AS engine (name, value)
-WHERE r.run_id = :run_id AND NOT r.is_frozen
+WHERE
+    r.run_id = :run_id
+    AND NOT r.is_frozen
+    AND (SELECT count(*) FROM run_environments AS known WHERE known.run_id = r.run_id) < :limit
 ON CONFLICT (run_id, name, value) DO NOTHING;
 
 -- name: count_recorded: Count the final outcomes of a run in its present epoch

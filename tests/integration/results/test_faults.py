@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 import pytest_asyncio
@@ -13,6 +14,8 @@ import pytest_asyncio
 from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from services.common.nats.streams import OUTCOMES
 from services.common.postgres import retrying
+from services.results.outcomes.outcome import MAX_FACT_CHARACTERS, OutcomeBatch
+from services.results.runs import postgres
 from services.results.runs.run_plan import RunPlan
 from tests.fakes.callers import CALLER_KEY
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
@@ -132,3 +135,18 @@ async def test_a_replica_that_is_stopped_finishes_what_it_holds(harness: Results
         assert await asyncio.wait_for(process.wait(), 20) == 0
         await send(harness, plan, range(BEFORE, SAMPLES))
         await assert_complete(harness, plan)
+
+
+async def test_answers_are_recorded_whatever_a_worker_says_of_its_engine(
+    harness: ResultsHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One message that comes again and again would take the place of those of all pools."""
+    monkeypatch.setattr(postgres, "MAX_KNOWN_FACTS", 2)
+    plan = await harness.open_run_of(3)
+    # Postgres cannot make it shorter, and indexes no such row.
+    long = "".join(chr(0x4E00 + number) for number in range(9_000))
+    for sample, said in enumerate(({"engine": long}, {"a": "1"}, {"b": "2"})):
+        await harness.send(OutcomeBatch(plan.run_id, 1, [answered(sample)], said))
+        await eventually(partial(has_rows, harness, plan, sample + 1), "it is recorded")
+    environment = (await harness.counts(plan.run_id)).environment
+    assert dict(environment) == {"engine": long[:MAX_FACT_CHARACTERS], "a": "1"}

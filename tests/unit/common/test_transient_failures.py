@@ -25,7 +25,13 @@ def test_trouble_of_the_server_passes(kind: type[Exception]) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [asyncpg.NotNullViolationError, asyncpg.NumericValueOutOfRangeError, ValueError]
+    "kind",
+    [
+        asyncpg.NotNullViolationError,
+        asyncpg.NumericValueOutOfRangeError,
+        asyncpg.ProgramLimitExceededError,
+        ValueError,
+    ],
 )
 def test_wrong_values_stay_wrong(kind: type[Exception]) -> None:
     assert issubclass(kind, WRONG_DATA)

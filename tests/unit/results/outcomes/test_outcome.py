@@ -7,7 +7,9 @@ import pytest
 from proctor.values.outcome import Answer, Failure, FailureClass, Outcome
 from proctor.values.usage import Timing, TokenUsage
 from services.results.outcomes.outcome import (
+    MAX_FACTS,
     as_unrecordable,
+    plausible_environment,
     replacement,
     supersedes,
     with_failure,
@@ -87,3 +89,12 @@ def test_nothing_that_may_be_at_fault_is_kept_of_what_cannot_be_recorded() -> No
     given = as_unrecordable(batch("run", [answered(3)]))
     [outcome] = given.outcomes
     assert (outcome.usage, outcome.timing, given.environment) == (TokenUsage(), Timing(), {})
+
+
+def test_an_engine_says_no_more_of_itself_than_can_be_stored() -> None:
+    long = {"x" * 5_000: "\U0001f600" * 5_000} | {f"k{number}": "v" for number in range(900)}
+    kept = plausible_environment(long)
+    assert len(kept) == MAX_FACTS
+    # The most that an index of Postgres takes.
+    assert all(len(f"{name}{value}".encode()) <= 2_600 for name, value in kept.items())
+    assert plausible_environment({"engine": "vllm"}) == {"engine": "vllm"}
