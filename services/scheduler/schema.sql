@@ -413,6 +413,7 @@ CREATE TABLE run_traces (
 CREATE TABLE runs (
     run_id uuid NOT NULL,
     request_id uuid,
+    request_digest bytea,
     username text NOT NULL,
     project_id bigint NOT NULL,
     benchmark text NOT NULL,

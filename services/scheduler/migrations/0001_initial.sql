@@ -331,6 +331,8 @@ CREATE TABLE runs (
     run_id uuid PRIMARY KEY,
     -- Derived from the user and the request id, so that a repeated call finds the run of the first one.
     request_id uuid UNIQUE,
+    -- SHA-256 of what the first call sent, which a repeated call is known by whatever has changed since.
+    request_digest bytea,
     username text NOT NULL,
     project_id bigint NOT NULL,
     -- What the run evaluates, and its results are listed and compared under: a suite, or the data set or file with this id.

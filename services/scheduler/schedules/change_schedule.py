@@ -1,5 +1,6 @@
 """The life of a schedule: added, paused, resumed, deleted."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.runs.orders.run_gate import RunGate
 from services.scheduler.runs.orders.run_order import RunOrder
 from services.scheduler.schedules.cron_times import CronTimes, times_problem
+from services.scheduler.schedules.errors import ScheduleNotFound
 from services.scheduler.schedules.ports import ScheduleStore
 from services.scheduler.schedules.schedule import Schedule, ScheduleId
 
@@ -43,6 +45,9 @@ class ChangeSchedule:
 
     async def add(self, wanted: WantedSchedule) -> Schedule:
         """Raises what ordering now would raise, but for the limits of this moment; `TooManySchedules`."""
+        with suppress(ScheduleNotFound):
+            # Of a repeated call, also where it would be refused by now.
+            return await self.schedules.get(wanted.schedule_id)
         now, times = self.clock.now(), wanted.times
         refuse(times_problem(times, now) or _name_problem(wanted.labels))
         # Background work that nobody waits for.

@@ -20,14 +20,24 @@ class RunStore(Protocol):
     """
 
     async def add(
-        self, run: Run, request_id: str, base: Run | None = None, gate: RunGate | None = None
+        self,
+        run: Run,
+        request_id: str,
+        base: Run | None = None,
+        gate: RunGate | None = None,
+        *,
+        digest: bytes = b"",
     ) -> Run:
         """Stores the run and, in the same transaction, its `base` and gate; or returns the run of the user's
-        first call with this id.
+        first call with this id. `digest` is that of what the call sent.
 
         Raises `RequestIdTaken` if that call ordered something else; `QueueFull` or `PriorityNotAllowed`
         by the limits of this moment, `ProjectFull` or `ProjectBudgetUsed` by those of its project.
         """
+        ...
+
+    async def repeated(self, request_id: str, user: str, digest: bytes) -> Run | None:
+        """The run of the user's first call with this id, if that sent the same; None else."""
         ...
 
     async def get(self, run_id: RunId) -> Run:

@@ -68,10 +68,17 @@ class PostgresRuns:
         self._limits = limits
 
     async def add(
-        self, run: Run, request_id: str, base: Run | None = None, gate: RunGate | None = None
+        self,
+        run: Run,
+        request_id: str,
+        base: Run | None = None,
+        gate: RunGate | None = None,
+        *,
+        digest: bytes = b"",
     ) -> Run:
         async def add(transaction: PostgresTransaction) -> Run:
-            stored = await self.add_in(transaction, run, request_id, sharing=1 if base is None else 2)
+            sharing = 1 if base is None else 2
+            stored = await self.add_in(transaction, run, request_id, sharing=sharing, digest=digest)
             # Not for a repeated call: its base may be deleted by now.
             if base is not None and stored is run:
                 await self.add_in(transaction, base, "")
@@ -90,14 +97,19 @@ class PostgresRuns:
             raise UnknownSuite(suite=run.suite_name, supported=others) from error
 
     async def add_in(
-        self, transaction: PostgresTransaction, run: Run, request_id: str, *, sharing: int = 1
+        self,
+        transaction: PostgresTransaction,
+        run: Run,
+        request_id: str,
+        *,
+        sharing: int = 1,
+        digest: bytes = b"",
     ) -> Run:
         """Adds the run in a transaction that stores more than the run: so many runs of its order, or less.
 
         Returns the given run. The stored one has a max_cost where the budget of its project sets one.
         """
-        # Request ids are unique per user only.
-        request = uuid5(UUID(request_id), run.user) if request_id else None
+        request = _of_user(request_id, run.user) if request_id else None
         # Before looking for an earlier call: two calls at once would both find none and both be stored.
         await lock_user(transaction, run.user)
         found = await transaction.fetchval("find_submitted_run", run_id=run.run_id, request_id=request)
@@ -109,7 +121,7 @@ class PostgresRuns:
         admitted = await within_project(transaction, run, run.created_at, sharing=sharing)
         # Last, so that the row of a data set which many runs use is locked for a short time only.
         await _lock_dataset(transaction, run.order.dataset_id)
-        await transaction.execute("add_run", **row_values(admitted, request))
+        await transaction.execute("add_run", **row_values(admitted, request), request_digest=digest or None)
         author = Author(run.user, run.created_at)
         order = run.order
         submitted = Change(author, Action.SUBMIT, ObjectKind.RUN, run.run_id, order.model, order.project_id)
@@ -117,6 +129,13 @@ class PostgresRuns:
         if trace := current_trace():
             await transaction.execute("add_run_trace", run_id=run.run_id, traceparent=trace)
         return run
+
+    async def repeated(self, request_id: str, user: str, digest: bytes) -> Run | None:
+        request = _of_user(request_id, user)
+        row = await self._session.fetchrow(
+            "read_repeated_run", request_id=request, request_digest=digest or None
+        )
+        return None if row is None else run_from_row(row)
 
     async def get(self, run_id: RunId) -> Run:
         return _found(run_id, await self._session.fetchrow("read_run", run_id=run_id))
@@ -287,6 +306,11 @@ def _found(run_id: RunId, row: asyncpg.Record | None) -> Run:
     if row is None:
         raise RunNotFound(run_id=run_id)
     return run_from_row(row)
+
+
+def _of_user(request_id: str, user: str) -> UUID:
+    """Request ids are unique per user only."""
+    return uuid5(UUID(request_id), user)
 
 
 def _same_order(found: Run, wanted: Run, request_id: str) -> Run:

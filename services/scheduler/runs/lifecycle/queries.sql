@@ -7,6 +7,10 @@ SELECT pg_advisory_xact_lock(hashtext('proctor queue'), hashtext(:username));
 -- name: find_submitted_run: Return the run of an earlier call
 SELECT run_id FROM runs WHERE run_id = :run_id OR request_id = :request_id;
 
+-- name: read_repeated_run: Return the run of an earlier call that sent the same
+SELECT * FROM run_rows
+WHERE run_id = (SELECT run_id FROM runs WHERE request_id = :request_id AND request_digest = :request_digest);
+
 -- name: count_pending_and_paused_runs: Count a user's pending and paused runs
 -- Two counts and not IN: each state has an index of its own.
 SELECT
@@ -30,14 +34,14 @@ SELECT file_id FROM files WHERE file_id = :file_id AND (expires_at IS NULL OR ex
 
 -- name: add_run: Store a pending run
 INSERT INTO runs (
-    run_id, request_id, username, project_id, benchmark, model, pool, priority, ordered, scoring_method, state, epoch,
-    created_at, queued_at, environment, suite_version, price, dataset_id, dataset_name, expires_at, name, tags,
-    note, has_judges_to_order
+    run_id, request_id, request_digest, username, project_id, benchmark, model, pool, priority, ordered,
+    scoring_method, state, epoch, created_at, queued_at, environment, suite_version, price, dataset_id, dataset_name,
+    expires_at, name, tags, note, has_judges_to_order
 )
 VALUES (
-    :run_id, :request_id, :username, :project_id, :benchmark, :model, :pool, :priority, :ordered, :scoring_method,
-    'pending', 1, :created_at, :created_at, :environment, nullif(:suite_version, 0), :price, :dataset_id, :dataset_name,
-    :expires_at, :name, :tags, :note, :has_judges_to_order
+    :run_id, :request_id, :request_digest, :username, :project_id, :benchmark, :model, :pool, :priority, :ordered,
+    :scoring_method, 'pending', 1, :created_at, :created_at, :environment, nullif(:suite_version, 0), :price,
+    :dataset_id, :dataset_name, :expires_at, :name, :tags, :note, :has_judges_to_order
 );
 
 -- name: read_run: Return a run

@@ -1,5 +1,7 @@
 """An order becomes a run: checked against suites or data sets, pools and limits, then stored as pending."""
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -9,6 +11,7 @@ from proctor.values.judging.named_judge import NamedJudge
 from proctor.values.names.model_name import split_model
 from proctor.values.names.run_labels import RunLabels
 from proctor.values.names.suite_name import base_name
+from proctor.values.plain import to_plain
 from proctor.values.providers.base_urls import BaseUrl
 from proctor.values.providers.pool import Pool, pool_serving
 from proctor.values.run import RunId
@@ -76,6 +79,12 @@ class Submission:
     # What it is compared to once it has completed.
     gate: RunGate | None = None
 
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of what is ordered, as it was sent."""
+        sent = {"order": to_plain(self.order), "gate": to_plain(self.gate) if self.gate else None}
+        return hashlib.sha256(json.dumps(sent, sort_keys=True).encode()).digest()
+
 
 @dataclass(frozen=True, slots=True)
 class _Resolved:
@@ -103,6 +112,8 @@ class SubmitRun:
     executes_code: bool = True
 
     async def submit(self, submission: Submission) -> Run:
+        if submission.request_id and (first := await self._first(submission)):
+            return first
         if submission.order.until_decided and submission.request_id:
             run_id = same_runs_for(submission.request_id, submission.user)
             submission = replace(submission, run_id=run_id)
@@ -110,13 +121,23 @@ class SubmitRun:
         assert run
         if submission.gate:
             await self.check_gate(submission.gate, run)
-        stored = await self.runs.add(run, submission.request_id, base, submission.gate)
+        digest = submission.digest if submission.request_id else b""
+        stored = await self.runs.add(run, submission.request_id, base, submission.gate, digest=digest)
         # After the store: a notice without a row would wake the leader for nothing.
         await self.controls.announce(stored)
         # Of a repeated call workers have been told, and its base is further than this one by now.
         if base and stored is run:
             await self.controls.announce(base)
         return stored
+
+    async def _first(self, submission: Submission) -> Run | None:
+        """The run of a call that is repeated, also where it would be refused by now: such as for a judge
+        whose model is gone, or for a base that was deleted."""
+        first = await self.runs.repeated(submission.request_id, submission.user, submission.digest)
+        if first:
+            # The first call may have ended before it did.
+            await self.controls.announce(first)
+        return first
 
     async def runs_of(self, submission: Submission) -> Sequence[Run]:
         """What is stored of the order: its run, and of an order until decided the second one."""

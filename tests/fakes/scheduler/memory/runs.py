@@ -40,6 +40,7 @@ class InMemoryRuns:
     queued_at: dict[RunId, datetime] = field(default_factory=dict)
     placed_at: dict[str, datetime] = field(default_factory=dict)
     requests: dict[tuple[str, str], RunId] = field(default_factory=dict)
+    digests: dict[tuple[str, str], bytes] = field(default_factory=dict)
     tasks: dict[RunId, tuple[PlannedTask, ...]] = field(default_factory=dict)
     shards: dict[RunId, dict[int, StoredShard]] = field(default_factory=dict)
     deletions: dict[RunId, datetime] = field(default_factory=dict)
@@ -54,9 +55,12 @@ class InMemoryRuns:
 
     # RunStore
 
-    async def add(self, run: Run, request_id: str, base: Run | None = None, gate: object = None) -> Run:
+    async def add(
+        self, run: Run, request_id: str, base: Run | None = None, gate: object = None, *, digest: bytes = b""
+    ) -> Run:
         del gate  # never read with the run
         stored = self._add(run, request_id)
+        self.digests.setdefault((run.user, request_id), digest)
         if base is not None and stored is run:
             self._add(base, "")
         return stored
@@ -75,6 +79,10 @@ class InMemoryRuns:
         self.runs[run.run_id] = run
         self.queued_at[run.run_id] = run.created_at
         return run
+
+    async def repeated(self, request_id: str, user: str, digest: bytes) -> Run | None:
+        request = (user, request_id)
+        return self.runs.get(self.requests[request]) if self.digests.get(request) == digest else None
 
     async def get(self, run_id: RunId) -> Run:
         if run_id not in self.runs:
@@ -121,17 +129,10 @@ class InMemoryRuns:
         self._check_queue(run.user)
         self.queued_at[run_id] = now
         run = run.limited_to(self.limits.now.highest_priority(run.user))
-        fresh = replace(run, state=RunState.PENDING, epoch=run.epoch + 1, is_closed=False)
-        blank = replace(
-            fresh,
-            phase="",
-            is_closing=False,
-            started_at=None,
-            admitted_at=None,
-            earlier_seconds=run.earlier_seconds + slot_seconds(run),
-            ran_seconds=0.0,
-            finished_at=None,
-        )
+        earlier = run.earlier_seconds + slot_seconds(run)
+        fresh = replace(run, state=RunState.PENDING, epoch=run.epoch + 1, is_closed=False, is_closing=False)
+        fresh = replace(fresh, phase="", started_at=None, admitted_at=None, finished_at=None)
+        blank = replace(fresh, earlier_seconds=earlier, ran_seconds=0.0)
         window = run.order.completion_window_seconds
         expires_at = now + timedelta(seconds=window) if window else None
         return self._put(replace(blank, deadline=None, error=None, final_counts=None, expires_at=expires_at))
@@ -284,15 +285,9 @@ class InMemoryRuns:
         return True
 
     async def mark_planned(self, token: FencingToken, run: Run, plan: PlanRecord) -> bool:
-        changes = {
-            "planned_epoch": run.epoch,
-            "total": plan.total,
-            "environment": plan.environment,
-            "reused_answers": plan.reused_answers,
-            "phase": "",
-        }
-        is_changed = self._change(token, run, **changes)
-        if is_changed:
+        changes = {"planned_epoch": run.epoch, "total": plan.total, "phase": ""}
+        changes |= {"environment": plan.environment, "reused_answers": plan.reused_answers}
+        if is_changed := self._change(token, run, **changes):
             self.tasks[run.run_id] = plan.tasks
         return is_changed
 

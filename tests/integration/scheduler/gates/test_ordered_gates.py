@@ -15,6 +15,7 @@ from proctor.v1 import comparison_pb2
 from proctor.v1 import gate_service_pb2 as gate_pb2
 from proctor.v1 import gate_service_pb2_grpc as gate_grpc
 from proctor.values.comparison import UntilDecided
+from proctor.values.judging.named_judge import NamedJudge
 from proctor.values.names.run_labels import RunLabels
 from proctor.values.run import RunId
 from services.common.clock import SystemClock
@@ -31,6 +32,7 @@ from services.scheduler.postgres import QUERIES
 from services.scheduler.runs.lifecycle.postgres import PostgresRuns
 from services.scheduler.runs.lifecycle.submit_run import Submission
 from services.scheduler.runs.orders.run_gate import RunGate
+from services.scheduler.workers.model_names import UnknownProvider
 from tests.fakes.scheduler.database import scheduler_database
 from tests.fakes.scheduler.memory.figured_gates import FiguredGates
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
@@ -164,6 +166,20 @@ async def test_repeated_order_adds_a_gate_with_another_margin(site: GateSite) ->
     assert await site.order(RunGate(base_run_id=base, margin_points=2), request) == run
     await site.gate()
     assert len(await site.told()) == 2
+
+
+async def test_repeated_order_finds_the_first_run_though_its_base_and_its_judge_are_gone(
+    site: GateSite,
+) -> None:
+    request, judges = str(uuid4()), (NamedJudge("openai/judge"),)
+    gate = RunGate(base_run_id=await site.order(), margin_points=1)
+    run = await site.order(gate, request, judges=judges)
+    await site.pool.execute("DELETE FROM runs WHERE run_id = $1", gate.base_run_id)
+    site.submit = replace(site.submit, pools=())
+    assert await site.order(gate, request, judges=judges) == run
+    for limit, named in ((1, judges), (None, ())):
+        with pytest.raises(UnknownProvider):
+            await site.order(gate, request, limit=limit, judges=named)
 
 
 async def test_gate_that_fails_for_a_caller_is_told_once_for_each_base_and_margin(site: GateSite) -> None:

@@ -17,6 +17,8 @@ from services.scheduler.leadership.leader_election import LeadershipLost
 from services.scheduler.runs.lifecycle.run import Run
 from services.scheduler.runs.lifecycle.submit_run import Submission, SubmitRun
 from services.scheduler.schedules import postgres
+from services.scheduler.schedules.change_schedule import WantedSchedule
+from services.scheduler.schedules.cron_times import CronTimes
 from services.scheduler.schedules.errors import ScheduleNotFound, TooManySchedules
 from services.scheduler.workers.model_names import UnknownModel
 from tests.fakes.scheduler.database import scheduler_database
@@ -210,6 +212,20 @@ async def test_schedule_without_name_or_with_an_unknown_model_is_refused(harness
         await harness.add(order=toy_order(model="vllm/unknown"))
     with pytest.raises(InvalidParameter, match="five fields"):
         await harness.add("* * *")
+
+
+async def test_repeated_call_finds_its_schedule_though_it_would_be_refused_by_now(
+    harness: ScheduleHarness,
+) -> None:
+    added = await harness.add()
+    wanted = WantedSchedule(
+        schedule_id=added.schedule_id,
+        times=CronTimes("0 0 30 2 *", "UTC"),
+        order=toy_order(model="gone/model"),
+        user=added.user,
+        labels=RunLabels(""),
+    )
+    assert await harness.change.add(wanted) == added
 
 
 async def test_user_has_so_many_schedules_at_most(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from proctor.values.generation import GenerationParams
+from proctor.values.judging.named_judge import NamedJudge
 from proctor.values.priority import Priority
 from proctor.values.run import RunId, RunState
 from proctor.values.scoring import PromptForm, ScoringMethod, Truncation
@@ -318,6 +319,21 @@ async def test_repeated_request_finds_the_run_of_the_first() -> None:
     first, second = [await _submit(harness, name, "again") for name in ("a", "b")]
     assert first == second
     assert len(harness.runs.runs) == 1
+
+
+async def test_repeated_request_finds_the_first_run_though_it_would_be_refused_by_now() -> None:
+    harness = SchedulerHarness()
+    order = toy_order(judges=(NamedJudge("openai/judge"),))
+    first, again, other = (
+        Submission(RunId(name), replace(order, limit=limit), "local", "again")
+        for name, limit in (("a", None), ("b", None), ("c", 5))
+    )
+    run = await harness.submitting.submit(first)
+    without_pools = replace(harness.submitting, pools=())
+    assert await without_pools.submit(again) == run
+    for refused in (other, replace(again, request_id=""), replace(again, user="ben")):
+        with pytest.raises(UnknownProvider):
+            await without_pools.submit(refused)
 
 
 async def test_estimate_is_distinguished_from_runs_before_and_missing_without_any() -> None:
