@@ -485,7 +485,7 @@ class GatedTask(_message.Message):
     upper_limit: _builtins.float
     """One-sided, corrected upper limit of the difference: below -margin where the task fails."""
     detectable: _builtins.float
-    """Distance from -margin at which a true difference is decided with a power of 80 %."""
+    """Distance below -margin at which a true difference fails with a power of 80 %."""
     pairs_needed: _builtins.int
     """Pairs with which a run without any difference passes in 80 % of repetitions; unset where there are enough."""
     reason: _builtins.str

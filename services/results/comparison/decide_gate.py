@@ -68,7 +68,7 @@ class DecideGate:
             ],
             comparison.conditions,
             comparison.warnings,
-            gated_tasks(differences, samples, query.rules),
+            await asyncio.to_thread(gated_tasks, differences, samples, query.rules),
             query.rules,
         )
 

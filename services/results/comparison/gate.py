@@ -39,8 +39,9 @@ class Decision:
     """Whether a difference is above −margin (PASS), below it (FAIL), or neither is shown.
 
     P-values and limits are one-sided and corrected: the lower limit is above −margin where, and only where,
-    the verdict is PASS, and the upper one below it where it is FAIL. `detectable`: the distance from −margin
-    at which a true difference is decided with a power of 80 %. All are None without a test.
+    the verdict is PASS, and the upper one below it where it is FAIL. `detectable`: the distance below −margin
+    at which a true difference fails with a power of 80 %. `times_needed`: how many times as many pairs
+    pass with that power where there is no difference. All are None without a test.
     """
 
     verdict: GateVerdict = GateVerdict.INCONCLUSIVE
@@ -49,6 +50,7 @@ class Decision:
     lower_limit: float | None = None
     upper_limit: float | None = None
     detectable: float | None = None
+    times_needed: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +68,8 @@ class GatedTask:
 
     @property
     def pairs_needed(self) -> int | None:
-        detectable = self.decision.detectable
-        if not detectable or not self.margin or detectable <= self.margin:
-            return None
-        return math.ceil(self.difference.estimate.pairs * (detectable / self.margin) ** 2)
+        times = self.decision.times_needed
+        return math.ceil(self.difference.estimate.pairs * times) if times and times > 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +165,16 @@ def _decisions(
     below = [test.reversed.p_above(margin) if test else None for test, margin in bounded]
     known = sum(test is not None for test in tests)
     return [
-        _decision(test, not_worse, worse, alpha, known) if test else Decision()
-        for test, not_worse, worse in zip(tests, _corrected(above), _corrected(below), strict=True)
+        replace(
+            _decision(test, not_worse, worse, alpha, known),
+            detectable=test.reversed.decided_distance(margin, alpha / known),
+            times_needed=test.times_needed(-margin, alpha / known) if margin else None,
+        )
+        if test
+        else Decision()
+        for test, margin, not_worse, worse in zip(
+            tests, margins, _corrected(above), _corrected(below), strict=True
+        )
     ]
 
 
@@ -199,7 +207,6 @@ def _decision(test: MarginTest, not_worse: _Tail, worse: _Tail, alpha: float, te
         worse.adjusted,
         test.lower_limit(not_worse.level(alpha, tests)),
         -test.reversed.lower_limit(worse.level(alpha, tests)),
-        test.decided_distance(alpha / tests),
     )
 
 

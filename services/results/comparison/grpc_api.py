@@ -44,7 +44,7 @@ COMPARISON = Codec(Comparison, comparison_pb2.Comparison, nested=[COMPARED_RUN, 
 DECISION = Codec(
     Decision,
     comparison_pb2.GatedTask,
-    unpaired={each.name for each in fields(GatedTask)} - {"decision"} | {"pairs_needed"},
+    unpaired={each.name for each in fields(GatedTask)} - {"decision"} | {"pairs_needed", "times_needed"},
 )
 # Rules are sent as far as a reader needs them.
 GATE = Codec(

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
+from services.results.statistics.paired.margin_test import ScoreTest
 from services.results.statistics.paired.pairs import LabelPairs, Predictions, ScorePairs
 
 Array = NDArray[np.float64]
@@ -38,3 +40,17 @@ def labels_of(targets: Array | Numbers, first: Array | Numbers, second: Array | 
         for run in (first, second)
     ]
     return LabelPairs(predictions[0], predictions[1], np.ones(count, dtype=np.int64), pairs=count)
+
+
+def found_share(pairs: int, won: float, lost: float, bound: float, level: float) -> float:
+    """How often the score test finds a difference above the bound, over every outcome."""
+    fewest, most = (int(stats.binom.ppf(share, pairs, won + lost)) for share in (1e-7, 1 - 1e-7))
+    found = 0.0
+    for differing in range(fewest, most + 1):
+        first = np.arange(differing + 1)
+        share = stats.binom.pmf(differing, pairs, won + lost) * stats.binom.pmf(
+            first, differing, won / (won + lost)
+        )
+        is_found = [ScoreTest(int(one), differing - int(one), pairs).p_above(bound) <= level for one in first]
+        found += float(share @ np.array(is_found))
+    return found

@@ -93,7 +93,7 @@ class GatedTaskShown(BaseModel):
     lower_limit: float | None = Field(description="One-sided, corrected; above -margin where it passes")
     upper_limit: float | None = Field(description="One-sided, corrected; below -margin where it fails")
     detectable: float | None = Field(
-        description="Distance from -margin at which a true difference is decided with a power of 80 %"
+        description="Distance below -margin at which a true difference fails with a power of 80 %"
     )
     pairs_needed: int | None = Field(
         description="To pass in 80 % of repetitions without a difference; null where there are enough"

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from services.results.statistics.paired.difference_estimate import (
+    EXACT_MCNEMAR,
     LEVEL,
     POWER,
     DifferenceEstimate,
@@ -38,11 +39,19 @@ def planned_sizes(estimate: DifferenceEstimate, goal: SizeGoal, max_rollouts: in
     Sizes of more than `MAX_ROWS` are left out.
 
     Where a stored run has one rollout its share of the spread is unknown: one size, for as many as there are.
+    Of right and wrong answers it is that of the exact McNemar test.
 
     The variance of the mean difference of n rows is (ω² + σ² / K) / n: ω² between samples, σ² within a
     sample of both models together, K rollouts (Miller 2024, "Adding error bars to evals", 5). Rows beyond
     those of the benchmark are more of the same kind.
     """
+    if estimate.noise is None and estimate.test == EXACT_MCNEMAR:
+        rows = _rows_for_mcnemar(
+            (estimate.only_first_right + estimate.only_second_right) / estimate.pairs, goal
+        )
+        if rows is not None:
+            yield PlannedSize(None, rows)
+        return
     for rollouts, variance in _variances(estimate, max_rollouts):
         rows = _rows(variance * estimate.pairs, goal)
         if rows is not None:
@@ -78,3 +87,25 @@ def _rows(variance_of_row: float, goal: SizeGoal) -> int | None:
     while needed(rows - 1) > rows:
         rows += 1
     return rows
+
+
+def _rows_for_mcnemar(differing: float, goal: SizeGoal) -> int | None:
+    """As for Student's test, with the variance ψ - d² of a true difference d where a share ψ of rows differs.
+
+    n / 4 (1 + √(1 + 4 / (n d)))² corrects these n rows for an exact test (Casagrande, Pike & Smith 1978, "An
+    improved approximate formula for calculating sample sizes for comparing two binomial distributions").
+    None for more than `MAX_ROWS`.
+    """
+    difference = goal.difference
+    # So many rows differ at least.
+    differing = max(differing, difference)
+    variance = differing - difference**2
+    # The square of a tiny difference is 0.
+    if difference**2 * MAX_ROWS <= variance:
+        return None
+    quantiles = t_quantile(math.inf, 1 - goal.alpha / 2) + t_quantile(math.inf, goal.power)
+    rows = quantiles**2 * variance / difference**2
+    corrected = (math.sqrt(rows) + math.sqrt(rows + 4 / difference)) ** 2 / 4
+    # Fewer show nothing if all that differ are won.
+    fewest = math.log2(2 / goal.alpha) / differing
+    return math.ceil(max(corrected, fewest))

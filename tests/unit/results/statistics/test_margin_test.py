@@ -16,7 +16,7 @@ from services.results.statistics.paired.margin_test import (
     margin_test_of,
 )
 from services.results.statistics.paired.mean_difference import difference_of_means
-from tests.fakes.results.paired_samples import right_or_wrong, scores_of
+from tests.fakes.results.paired_samples import found_share, right_or_wrong, scores_of
 
 DIFFERENCES = np.random.default_rng(5).normal(-0.02, 0.3, 150)
 
@@ -95,15 +95,38 @@ def test_pairs_of_right_and_wrong_answers_have_the_score_test() -> None:
 def test_a_task_that_is_worse_by_the_margin_seldom_passes(
     pairs: int, margin: float, gained: float, level: float
 ) -> None:
-    """Computed over every outcome."""
-    lost = gained + margin
-    most = int(stats.binom.isf(1e-7, pairs, lost + gained))
-    passing = 0.0
-    for differing in range(most + 1):
-        first = np.arange(differing + 1)
-        share = stats.binom.pmf(differing, pairs, lost + gained) * stats.binom.pmf(
-            first, differing, gained / (lost + gained)
-        )
-        passes = [ScoreTest(int(one), differing - int(one), pairs).p_above(-margin) <= level for one in first]
-        passing += float(share @ np.array(passes))
-    assert passing <= 1.06 * level
+    assert found_share(pairs, gained, gained + margin, -margin, level) <= 1.06 * level
+
+
+@pytest.mark.parametrize(("pairs", "differing"), [(100, 10), (600, 24), (600, 60), (900, 230)])
+@pytest.mark.parametrize(("bound", "level"), [(0.0, 0.05), (0.01, 0.05), (0.01, 0.01), (0.05, 0.05 / 57)])
+def test_the_distance_is_decided_in_four_of_five_repetitions(
+    pairs: int, differing: int, bound: float, level: float
+) -> None:
+    half = differing // 2
+    distance = ScoreTest(half, half, pairs).decided_distance(bound, level)
+    assert distance is not None
+    difference = bound + distance
+    # All that differ are won where more would have to be.
+    share = max(differing / pairs, difference)
+    found = found_share(pairs, (share + difference) / 2, (share - difference) / 2, bound, level)
+    assert found == pytest.approx(0.8, abs=0.01)
+
+
+def test_the_distance_over_very_many_pairs_is_that_of_the_normal_approximation() -> None:
+    distance = ScoreTest(5_000, 5_000, 100_000).decided_distance(0.01, 0.05)
+    assert distance == pytest.approx((stats.norm.isf(0.05) + stats.norm.ppf(0.8)) * 0.001, rel=0.01)
+
+
+def test_two_pairs_decide_no_distance() -> None:
+    assert ScoreTest(0, 0, 2).decided_distance(0.01, 0.001) is None
+
+
+@pytest.mark.parametrize("differing", [0.01, 0.04, 0.2])
+@pytest.mark.parametrize("level", [0.05, 0.01])
+def test_so_many_times_as_many_pairs_pass_in_four_of_five_repetitions(differing: float, level: float) -> None:
+    half, margin = round(500 * differing), 0.03
+    pairs = int(np.ceil(1_000 * ScoreTest(half, half, 1_000).times_needed(-margin, level)))
+    found = found_share(pairs, differing / 2, differing / 2, -margin, level)
+    # Two or three differing pairs are all that a hundred rows have.
+    assert found == pytest.approx(0.8, abs=0.03 if differing > 0.01 else 0.1)

@@ -4,16 +4,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from services.results.statistics.columns import Array
 from services.results.statistics.paired.benchmark_difference import benchmark_difference
 from services.results.statistics.paired.difference_estimate import DifferenceEstimate, with_interval
-from services.results.statistics.paired.mean_difference import observed_means, stderr_of_mean
+from services.results.statistics.paired.mean_difference import (
+    difference_of_means,
+    observed_means,
+    stderr_of_mean,
+)
 from services.results.statistics.paired.pairs import unit_sums
 from services.results.statistics.paired.planned_size import SizeGoal, planned_sizes
 from services.results.statistics.paired.rollout_noise import RolloutNoise, rollout_noise
-from tests.fakes.results.paired_samples import scores_of
+from tests.fakes.results.paired_samples import right_or_wrong, scores_of
 
 BETWEEN, WITHIN = 0.2, 0.5
 
@@ -88,9 +93,37 @@ def test_rows_are_those_of_a_power_analysis(wanted: float, alpha: float, power: 
     assert size.rows == pytest.approx(reference, abs=2.5)
 
 
+def mcnemar_power(rows: int, differing: float, difference: float, alpha: float) -> float:
+    """Of the exact test, over every outcome."""
+    counts = np.arange(rows + 1)
+    least = stats.binom.isf(alpha / 2, counts, 0.5) + 1
+    found = stats.binom.sf(least - 1, counts, (1 + difference / differing) / 2)
+    return float(stats.binom.pmf(counts, rows, differing) @ found)
+
+
+@pytest.mark.parametrize(("alpha", "power"), [(0.05, 0.8), (0.01, 0.9)])
+@pytest.mark.parametrize(
+    ("differing", "wanted"), [(0.04, 0.01), (0.1, 0.01), (0.1, 0.03), (0.2, 0.05), (0.4, 0.1), (0.3, 0.15)]
+)
+def test_rows_of_right_and_wrong_answers_keep_the_power_of_the_exact_test(
+    differing: float, wanted: float, alpha: float, power: float
+) -> None:
+    half = round(500 * differing)
+    estimate = difference_of_means(right_or_wrong(1_000 - 2 * half, half, half, 0))
+    [size] = planned_sizes(estimate, SizeGoal(wanted, alpha, power), 16)
+    assert mcnemar_power(size.rows, max(differing, wanted), wanted, alpha) == pytest.approx(power, abs=0.03)
+
+
+@pytest.mark.parametrize("wanted", [0.9, 1.0])
+def test_as_many_rows_as_the_exact_test_needs_at_all(wanted: float) -> None:
+    [size] = planned_sizes(difference_of_means(right_or_wrong(9, 1, 1, 0)), SizeGoal(wanted), 1)
+    assert mcnemar_power(size.rows, wanted, wanted, 0.05) >= 0.5
+
+
 @pytest.mark.parametrize("wanted", [1e-8, 1e-170, 5e-324, 0.0])
 def test_a_difference_that_no_benchmark_shows_has_no_size(wanted: float) -> None:
     assert not list(planned_sizes(DifferenceEstimate(pairs=400, stderr=0.025), SizeGoal(wanted), 16))
+    assert not list(planned_sizes(difference_of_means(right_or_wrong(9, 1, 1, 0)), SizeGoal(wanted), 16))
     noisy = DifferenceEstimate(pairs=400, stderr=0.025, noise=RolloutNoise(0.01, 0.02))
     assert not list(planned_sizes(noisy, SizeGoal(wanted), 16))
 
