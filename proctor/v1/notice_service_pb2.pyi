@@ -61,7 +61,7 @@ class _NoticeEventEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeEve
     NOTICE_EVENT_RUN_FAILED: _NoticeEvent.ValueType  # 2
     """A run has failed."""
     NOTICE_EVENT_BUDGET_NEARLY_SPENT: _NoticeEvent.ValueType  # 3
-    """A run has cost 80 % of its max_cost."""
+    """A run has cost 80 % of its max_cost, or the closed runs of a project 80 % of a budget of it."""
     NOTICE_EVENT_QUEUE_STUCK: _NoticeEvent.ValueType  # 4
     """A run with a slot has brought no outcome for 30 minutes."""
     NOTICE_EVENT_SCHEDULE_REFUSED: _NoticeEvent.ValueType  # 5
@@ -85,7 +85,7 @@ NOTICE_EVENT_RUN_ENDED: NoticeEvent.ValueType  # 1
 NOTICE_EVENT_RUN_FAILED: NoticeEvent.ValueType  # 2
 """A run has failed."""
 NOTICE_EVENT_BUDGET_NEARLY_SPENT: NoticeEvent.ValueType  # 3
-"""A run has cost 80 % of its max_cost."""
+"""A run has cost 80 % of its max_cost, or the closed runs of a project 80 % of a budget of it."""
 NOTICE_EVENT_QUEUE_STUCK: NoticeEvent.ValueType  # 4
 """A run with a slot has brought no outcome for 30 minutes."""
 NOTICE_EVENT_SCHEDULE_REFUSED: NoticeEvent.ValueType  # 5

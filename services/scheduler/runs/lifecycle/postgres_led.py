@@ -17,6 +17,7 @@ from services.scheduler.notices.notice import Event
 from services.scheduler.notices.postgres import record_event
 from services.scheduler.runs.lifecycle.cost_limit import cost_of
 from services.scheduler.runs.lifecycle.postgres import change_of
+from services.scheduler.runs.lifecycle.postgres_projects import tell_of_budgets
 from services.scheduler.runs.lifecycle.postgres_rows import (
     run_from_row,
     run_ids_from_rows,
@@ -88,7 +89,7 @@ class PostgresLedRuns:
         return await self._close(
             token,
             "finish_run",
-            run,
+            replace(run, finished_at=finish.now),
             finish.counts,
             run_ended(run, finish.state, finish.now, finish.error),
             state=finish.state,
@@ -122,6 +123,7 @@ class PostgresLedRuns:
             cost = cost_of(run, counts)
             if closed and cost is not None and is_declared(run.order.project_id):
                 await transaction.execute("count_cost", **named, cost=cost)
+                await tell_of_budgets(transaction, run)
             if closed and event:
                 await record_event(transaction, event)
             return closed is not None

@@ -1,21 +1,41 @@
-"""What a declared project allows: how many runs it may have open, and what is left of its budget."""
+"""What a declared project allows: its open runs, what is left of its budget, and that little is left."""
 
 import math
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
+from proctor.values.names.notices import BUDGET_SHARE
 from proctor.values.names.project import is_declared
 from proctor.values.run import RunId
 from services.common.errors import ProjectNotFound
 from services.common.postgres import PostgresSession, PostgresTransaction
+from services.scheduler.notices.postgres import record_event
 from services.scheduler.projects.errors import ProjectBudgetUsed, ProjectFull
-from services.scheduler.projects.project import ProjectUse, tightest_budget
+from services.scheduler.projects.project import Budget, ProjectUse, tightest_budget
 from services.scheduler.runs.lifecycle.run import Run
+from services.scheduler.runs.lifecycle.run_events import project_budget_nearly_spent
 
 # Goes out with `ProjectFull`, as with a full queue.
 _RETRY_AFTER_SECONDS = 30
 _LOWER = "Order with a max_cost within it, or ask an operator for more."
 _WAIT = "Wait until open runs end, or ask an operator for more."
+
+
+async def tell_of_budgets(transaction: PostgresTransaction, run: Run) -> None:
+    """Notes once of each budget of the run's project that its closed runs have spent most of it."""
+    project_id, at = run.order.project_id, run.finished_at or run.created_at
+    project = await transaction.fetchrow("find_project", project_id=project_id, name="")
+    costs = await transaction.fetchrow("read_project_costs", project_id=project_id, now=at)
+    if project is None or costs is None:
+        return
+    of_all = (
+        (project["max_cost"], "in all", costs["cost"]),
+        (project["max_cost_per_month"], f"in {at.astimezone(UTC):%Y-%m}", costs["cost_this_month"]),
+    )
+    for most, period, cost in of_all:
+        if most is not None and cost >= BUDGET_SHARE * most:
+            budget = Budget(most, period, cost, max(most - cost, 0.0))
+            await record_event(transaction, project_budget_nearly_spent(run, project["name"], budget, at))
 
 
 class PostgresProjectUses:

@@ -6,6 +6,7 @@ from datetime import datetime
 from proctor.values.names.notices import BUDGET_SHARE, STUCK_MINUTES, NoticeEvent
 from proctor.values.run import RunState
 from services.scheduler.notices.notice import Event
+from services.scheduler.projects.project import Budget
 from services.scheduler.runs.lifecycle.run import Run, RunError
 
 
@@ -25,6 +26,28 @@ def budget_nearly_spent(run: Run, cost: float, at: datetime) -> Event:
     facts = {"cost": f"{cost:.6g}", "max_cost": f"{run.order.max_cost:.6g}", "currency": currency}
     what, kinds = f"budget {BUDGET_SHARE:.0%}", (NoticeEvent.BUDGET_NEARLY_SPENT,)
     return _event(run, kinds, what, text=text, at=at, facts=facts)
+
+
+def project_budget_nearly_spent(run: Run, project: str, budget: Budget, at: datetime) -> Event:
+    """Of the project of a run that was closed. Another budget is told of again, and so is another month."""
+    currency = run.price.currency if run.price else ""
+    cost, most = (f"{value:.6g}" for value in (budget.cost, budget.budget))
+    project_id = run.order.project_id
+    return Event(
+        kinds=(NoticeEvent.BUDGET_NEARLY_SPENT,),
+        key=f"project {project_id} budget {BUDGET_SHARE:.0%} of {most} {budget.period}",
+        user=run.user,
+        project_id=project_id,
+        text=f"Project {project} has cost {cost} {currency} of at most {most} {currency} {budget.period}.",
+        at=at,
+        facts={
+            "project": project,
+            "cost": cost,
+            "max_cost": most,
+            "currency": currency,
+            "period": budget.period,
+        },
+    )
 
 
 def stuck(run: Run, recorded: int, at: datetime) -> Event:

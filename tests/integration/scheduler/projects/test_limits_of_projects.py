@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
+from proctor.values.names.notices import NoticeChannel, NoticeEvent, NoticeScope
 from proctor.values.names.user import Caller, Role
 from proctor.values.run import RunCounts, RunId, RunState
 from proctor.values.usage import ModelPrice, TokenUsage
@@ -17,6 +18,8 @@ from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
 from services.scheduler.leadership.leader_election import FencingToken
 from services.scheduler.limits.postgres import PostgresLimits
+from services.scheduler.notices.notice import NoticeTarget
+from services.scheduler.notices.postgres import PostgresNoticeTargets
 from services.scheduler.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.scheduler.projects.errors import ProjectBudgetUsed, ProjectFull, ProjectNameTaken
 from services.scheduler.projects.manage_projects import ManageProjects
@@ -46,6 +49,7 @@ class Scheduler:
     led: PostgresLedRuns
     manage: ManageProjects
     uses: PostgresProjectUses
+    session: PostgresSession
     token: FencingToken
 
     async def declare(self, **limits: object) -> Project:
@@ -82,6 +86,7 @@ async def scheduler() -> AsyncIterator[Scheduler]:
                 PostgresLedRuns(session),
                 ManageProjects(PostgresProjects(session), SetClock()),
                 PostgresProjectUses(session),
+                session,
                 FencingToken(await pool.fetchval(QUERIES["begin_term"].statement)),
             )
 
@@ -137,6 +142,34 @@ async def test_what_an_ended_run_did_not_cost_is_free_again_and_a_deleted_one_st
     assert (await scheduler.order(project)).order.max_cost == 3
     with pytest.raises(ProjectBudgetUsed):
         await scheduler.order(project)
+
+
+async def test_most_of_a_budget_is_told_once_for_each_budget_and_month(scheduler: Scheduler) -> None:
+    project = await scheduler.declare(max_cost=100, max_cost_per_month=10)
+    targets = PostgresNoticeTargets(scheduler.session)
+    target = NoticeTarget(
+        target_id=str(uuid4()),
+        user="ann",
+        channel=NoticeChannel.WEBHOOK,
+        address="https://example.org",
+        events=(NoticeEvent.BUDGET_NEARLY_SPENT,),
+        created_at=START,
+        scope=NoticeScope.PROJECT,
+        project_id=project.project_id,
+    )
+    await targets.add(target, by())
+
+    async def texts_after(cost: int, at: datetime = START) -> list[str]:
+        await scheduler.end(await scheduler.order(project, max_cost=float(cost)), cost, at)
+        return [notice.text for notice in (await targets.page("ann", None, 10, None)).notices]
+
+    assert await texts_after(7) == []
+    assert await texts_after(1) == await texts_after(1)
+    [text] = await texts_after(1)
+    assert text == f"Project {project.name} has cost 8 USD of at most 10 USD in {START:%Y-%m}."
+    project = await scheduler.change(project, max_cost_per_month=12)
+    assert (await texts_after(1))[0].endswith(f" has cost 11 USD of at most 12 USD in {START:%Y-%m}.")
+    assert len(await texts_after(1, START - timedelta(days=40))) == 2
 
 
 async def test_a_retried_run_takes_what_it_may_still_cost(scheduler: Scheduler) -> None:
