@@ -22,6 +22,7 @@ _BLOCK = (
     "|label|legend|li|line|link|main|meta|nav|noscript|ol|optgroup|option|p|pre|rect|script|section|summary"
     r"|svg|table|tbody|td|th|thead|title|tr|ul)\b"
 )
+_ROLLOUTS_OF_A_RUN = re.compile(r"^/runs/[^/]+/rollouts\b")
 _INDENTATION = re.compile(r"[ \t\n]{2,}|\n")
 _BEFORE_A_BLOCK = re.compile(rf"(?:{_INDENTATION.pattern})(?=</?{_BLOCK})")
 _AFTER_A_BLOCK = re.compile(rf"(</?{_BLOCK}[^<>]*>)(?:{_INDENTATION.pattern})")
@@ -60,8 +61,9 @@ class Entry:
     is_for_operators: bool = False
 
     def holds(self, path: str) -> bool:
-        """The page, or one below it."""
-        return path == self.path or (self.path != "/" and path.startswith(f"{self.path}/"))
+        """The page, or one below it. Rollouts of a run are below the run, and belong to the rollouts."""
+        shown = _ROLLOUTS_OF_A_RUN.sub("/rollouts", path)
+        return shown == self.path or (self.path != "/" and shown.startswith(f"{self.path}/"))
 
 
 # One per line, in the order of the rail.

@@ -24,12 +24,13 @@ export function notify(text) {
 // A response that replaces a part of the page sends this event with its notice.
 document.addEventListener("proctor-notice", event => notify(event.detail.text));
 
-let dateFormat;
+const dateFormats = {};
 function localise() {
   for (const time of document.querySelectorAll("time[data-local]")) {
+    const timeStyle = time.dataset.local === "exact" ? "medium" : "short";
     // Made only when there is a time to show, because this takes milliseconds.
-    dateFormat ??= new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-    time.title = time.textContent; time.textContent = dateFormat.format(new Date(time.dateTime));
+    dateFormats[timeStyle] ??= new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle });
+    time.title = time.textContent; time.textContent = dateFormats[timeStyle].format(new Date(time.dateTime));
     time.removeAttribute("data-local");
   }
 }

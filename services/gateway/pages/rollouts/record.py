@@ -32,7 +32,8 @@ class AgentAction:
 class Step:
     """A step of the trajectory; `source` is "system", "user", "agent" or "unknown".
 
-    Tokens are None where no model was asked. `elapsed`: the seconds since the first step that has a time.
+    Tokens are None where no model was asked. `elapsed`: the seconds since the first step that has a time;
+    `took`: those since the one before it.
     """
 
     number: int
@@ -43,6 +44,12 @@ class Step:
     prompt_tokens: int | None
     completion_tokens: int | None
     elapsed: float | None = None
+    took: float | None = None
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether a command of it is known to have failed."""
+        return any(action.is_failed for action in self.actions)
 
     @property
     def characters(self) -> int:
@@ -91,7 +98,7 @@ class RolloutRecord:
     @property
     def failed_steps(self) -> Sequence[int]:
         """The numbers of the steps with a command that failed."""
-        return [step.number for step in self.steps if any(action.is_failed for action in step.actions)]
+        return [step.number for step in self.steps if step.is_failed]
 
     @property
     def commands(self) -> int:
@@ -136,12 +143,16 @@ def _rubric(name: str, known: Mapping[str, Any]) -> RubricRow:
 
 
 def _steps(known: Sequence[Any]) -> Sequence[Step]:
-    steps = [_step(number, _mapping(step)) for number, step in enumerate(known, 1)]
-    began = next((step.at for step in steps if step.at), None)
-    return [
-        replace(step, elapsed=(step.at - began).total_seconds()) if step.at and began else step
-        for step in steps
-    ]
+    steps, timed = [], list[datetime]()
+    for number, each in enumerate(known, 1):
+        step = _step(number, _mapping(each))
+        if step.at:
+            began, before = (timed[0], timed[-1]) if timed else (step.at, step.at)
+            elapsed, took = ((step.at - other).total_seconds() for other in (began, before))
+            step = replace(step, elapsed=elapsed, took=took)
+            timed.append(step.at)
+        steps.append(step)
+    return steps
 
 
 def _step(number: int, known: Mapping[str, Any]) -> Step:

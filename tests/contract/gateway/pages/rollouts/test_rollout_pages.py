@@ -1,6 +1,7 @@
 """Rollouts on pages: orders, the grid of rollouts, a trajectory step by step, hostile records."""
 
 import json
+import re
 
 import pytest
 
@@ -241,6 +242,14 @@ async def test_a_trajectory_leads_to_commands_that_failed_and_says_when(harness:
     shown = await show(harness, path)
     assert {"#step-2", f"{path}?step=56#trajectory"} <= set(links(shown))
     assert "1 min 05 s after the first step" in shown.html
+    assert 'datetime="2026-11-23T06:01:05+00:00" data-local="exact"' in shown.html
+    # The step before is a moment after the first.
+    assert "+1 min 05 s" in shown.html
+    assert shown.html.count("command failed") == 1
+    assert len(re.findall(r"<details open><summary data-sample", shown.html)) == 50
+    present = re.search(r'<a href="([^"]*)"[^>]*aria-current="page"', shown.html)
+    assert present
+    assert present[1] == "/rollouts"
 
 
 async def test_long_texts_end_a_page_of_a_trajectory_sooner(harness: GatewayHarness) -> None:
