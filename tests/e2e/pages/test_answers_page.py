@@ -23,6 +23,16 @@ async def test_answers_in_every_look(site: Site, looks: Looks) -> None:
     await site.check_in(looks, f"{path}?text=nowhere", "answers-empty", until="#found .empty")
 
 
+async def test_answers_have_most_of_the_list(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        await opened.open(f"/runs/{site.runs[0]}/results?task=sentiment")
+        table = await opened.page.locator("table.answers").bounding_box()
+        answer = await opened.page.locator("table.answers th.answer").bounding_box()
+        assert table
+        assert answer
+        assert answer["width"] >= 0.4 * table["width"]
+
+
 async def test_answers_are_read_and_filtered_without_scripts(site: Site) -> None:
     path = f"/runs/{site.runs[0]}/results"
     assert "sentiment" in await site.reads_without_scripts(path)

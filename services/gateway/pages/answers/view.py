@@ -1,6 +1,6 @@
 """Views of a run's answers for their templates."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -137,14 +137,14 @@ class AnswersView(FilteredPage):
         return self.link(**{"after": self.get("after"), "from": self.get("from"), **changes})
 
     @property
-    def shared(self) -> str:
-        """What all ids of the page begin with; "" where it is too short to hide what tells them apart."""
+    def shared(self) -> tuple[str, str]:
+        """What all ids of the page begin and end with, "" where it is too short to hide what tells them apart."""
         ids = {row.row_id for row in self.rows}
         if len(ids) == 1:
-            return ""
-        alike = takewhile(lambda pair: pair[0] == pair[1], zip(min(ids), max(ids), strict=False))
-        common = "".join(first for first, _ in alike)
-        return common if len(common) > _SHORT_ID else ""
+            return "", ""
+        begin = _alike(ids)
+        end = _alike({row_id[len(begin) :][::-1] for row_id in ids})[::-1]
+        return begin if len(begin) > _SHORT_ID else "", end if len(end) > _SHORT_ID else ""
 
     @property
     def lm_eval_task(self) -> str:
@@ -162,6 +162,18 @@ class AnswersView(FilteredPage):
     def has_tasks(self) -> bool:
         """Whether the rows are of several tasks."""
         return len({row.task for row in self.rows}) > 1
+
+    @property
+    def has_outcomes(self) -> bool:
+        """Whether the rows say more than what is filtered by, or that all of a run without metrics do."""
+        known = {self.get("status"), "" if self.metrics else "answered"}
+        return bool({row.word for row in self.rows} - known)
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether a row has a target, and not all have the same."""
+        targets = {row.target for row in self.rows}
+        return len(targets) > 1 or (len(self.rows) == 1 and targets != {""})
 
     @property
     def sorts(self) -> Mapping[str, str]:
@@ -228,6 +240,12 @@ def answers_view(
         unparsed=summary.unparsed,
         fault=fault,
     )
+
+
+def _alike(words: Collection[str]) -> str:
+    """What all of them begin with."""
+    pairs = zip(min(words, default=""), max(words, default=""), strict=False)
+    return "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _with(known: Iterable[str], given: str) -> Sequence[str]:

@@ -372,11 +372,3 @@ async def test_reasoning_stands_apart_from_the_answer(harness: GatewayHarness) -
     cut = (await show(harness, f"{RESULTS}?row=1.0")).html
     assert re.search(r"<details open><summary>Reasoning</summary><pre[^>]*>Perhaps Oslo\?</pre>", cut)
     assert cut.count("nothing but reasoning, ended by length") == 2
-
-
-async def test_ids_that_begin_alike_show_what_tells_them_apart(harness: GatewayHarness) -> None:
-    shown = (await show(harness, RESULTS)).html
-    # "request-0" to "request-49".
-    assert '<span class="shared">request-</span>49</code>' in shown
-    with_outcomes(harness, recorded(0, row_id="a-1"), recorded(1, row_id="a-2"))
-    assert 'class="shared"' not in (await show(harness, RESULTS)).html
