@@ -47,6 +47,17 @@ async def test_order_by_keyboard_and_mouse_becomes_a_run_that_completes(site: Si
         assert opened.errors == []
 
 
+async def test_fields_of_a_decision_come_with_its_tick(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        page = opened.page
+        await opened.open("/runs/new?model=openai/fake&benchmark=suite:starter")
+        margin = page.locator("input[name=margin_points]")
+        await expect(margin).to_be_hidden()
+        await page.locator("input[name=until_decided]").check()
+        await expect(margin).to_be_visible()
+        await opened.check()
+
+
 async def test_start_is_in_view_above_the_fold(site: Site) -> None:
     async with tab(site.browser, site.url) as opened:
         await opened.open("/runs/new?model=openai/fake&benchmark=suite:starter")

@@ -56,8 +56,12 @@ async def test_a_prompt_is_seen_before_a_suite_is_added_and_a_new_version_begins
         text = (await page.locator("textarea").input_value()).replace("cities", "towns")
         await page.locator("textarea").fill(text)
         await page.locator("#files").set_input_files(tmp_path / "towns.csv")
-        await page.get_by_role("button", name="Show the prompt").click()
+        # It is shown once its data are there; the button is for a document that needs no file.
         await expect(prompt).to_contain_text("In which country is Lyon?")
+        await page.locator("#preview input[name=row]").fill("1")
+        await page.get_by_role("button", name="Show the prompt").click()
+        await expect(prompt).to_contain_text("In which country is Turin?")
+        await page.locator("#preview input[name=row]").fill("0")
         # It follows the text.
         await page.locator("textarea").fill(text.replace("In which country is {{", "Whose is {{"))
         await expect(prompt).to_contain_text("Whose is Lyon?")
