@@ -138,7 +138,7 @@ class AnswersView(FilteredPage):
 
     @property
     def shared(self) -> tuple[str, str]:
-        """What all ids of the page begin and end with, "" where it is too short to hide what tells them apart."""
+        """What all ids of the page begin and end with; "" where that is short enough to be shown."""
         ids = {row.row_id for row in self.rows}
         if len(ids) == 1:
             return "", ""

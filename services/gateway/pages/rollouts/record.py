@@ -146,11 +146,10 @@ def _steps(known: Sequence[Any]) -> Sequence[Step]:
     steps, timed = [], list[datetime]()
     for number, each in enumerate(known, 1):
         step = _step(number, _mapping(each))
-        if step.at:
-            began, before = (timed[0], timed[-1]) if timed else (step.at, step.at)
-            elapsed, took = ((step.at - other).total_seconds() for other in (began, before))
+        if at := step.at:
+            timed.append(at)
+            elapsed, took = ((at - other).total_seconds() for other in (timed[0], timed[-2:][0]))
             step = replace(step, elapsed=elapsed, took=took)
-            timed.append(step.at)
         steps.append(step)
     return steps
 
