@@ -25,6 +25,7 @@ SCORE = "reward"
 # A sentence below the table has these figures.
 _IN_WORDS = frozenset({UNSUSPECTED, REWARD_UNSUSPECTED})
 _MAX_WORD = 60
+_MAX_METRIC = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,11 @@ class GridView:
     now: datetime
     # Seconds between two renewals where they are not pushed.
     every: str = ""
+
+    @property
+    def metric_names(self) -> Sequence[str]:
+        """The metrics, as the header of their columns has them."""
+        return ["Score" if name == SCORE else plain(name, _MAX_METRIC) for name in self.metrics]
 
     @property
     def changing_runs(self) -> Sequence[str]:

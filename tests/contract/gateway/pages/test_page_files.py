@@ -92,6 +92,10 @@ def test_source_of_pages_is_short_and_narrow(path: Path) -> None:
     ] == []
 
 
+def test_headers_of_tables_are_made_in_one_place() -> None:
+    assert [path.name for path in TEMPLATES if "<thead" in path.read_text()] == ["macros.html"]
+
+
 def test_scripts_have_no_fault_that_a_linter_finds() -> None:
     # `python -m oxlint` has no entry point; the program is installed beside python.
     program = Path(sys.executable).with_name("oxlint")
