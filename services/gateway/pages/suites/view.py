@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.v1 import suite_service_pb2 as suite_pb2
+from proctor.values.scoring import with_choice_instruction
 from services.gateway.api.suites.schemas import SampleShown, SuiteListed
 from services.gateway.http.presentation import present
 
@@ -62,6 +63,14 @@ class RenderedSample:
         target, choices = self.sample.target, self.sample.choices
         right = target.right_choices or ([] if target.choice is None else [target.choice])
         return target.texts or [choices[index] for index in right if index < len(choices)]
+
+    @property
+    def in_words(self) -> str:
+        """The prompt of choices, or its last turn, for a model that answers in words; "" without choices."""
+        if not self.sample or not self.sample.choices:
+            return ""
+        prompt = self.sample.messages[-1].content if self.sample.messages else self.sample.prompt or ""
+        return with_choice_instruction(prompt, self.sample.choices)
 
     @property
     def facts(self) -> Mapping[str, str]:

@@ -54,6 +54,17 @@ async def test_suites_are_listed_and_found_by_name(harness: GatewayHarness) -> N
     assert "No suite has this in its name" in (await show(harness, "/suites?q=zzz")).html
 
 
+async def test_choices_have_the_prompt_that_a_model_in_words_is_sent(
+    harness: GatewayHarness, sample: sample_pb2.Sample
+) -> None:
+    said = (
+        "Reply with the text of exactly one of these options, and nothing else:\n- negative\n- positive\n\n"
+    )
+    assert f"{said}Review: good. Sentiment:</pre>" in (await show(harness, "/suites/starter")).html
+    del sample.choices[:]
+    assert "Reply with" not in (await show(harness, "/suites/starter")).html
+
+
 async def test_sample_is_shown_as_a_model_gets_it_with_shots(harness: GatewayHarness) -> None:
     shown = await show(harness, "/suites/starter?row=2&num_fewshot=3")
     asked = harness.scheduler.suites.shown[-1]
