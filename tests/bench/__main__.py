@@ -6,8 +6,8 @@ import asyncio
 from tests.bench import cost_per_sample, telemetry
 from tests.bench.engine import batch_on_vllm, engine_throughput, parity, prefixes
 from tests.bench.gateway import many_parts, traffic
-from tests.bench.pages import viewing
-from tests.bench.results import archiving, closing, comparing, exporting, leaderboard, reusing
+from tests.bench.pages import listing, viewing
+from tests.bench.results import archiving, closing, comparing, exporting, leaderboard, reusing, scale
 from tests.bench.scheduler import (
     batches,
     cancelling,
@@ -42,8 +42,10 @@ BENCHES = {
     "parts": many_parts.main,
     "pages": viewing.main,
     "live": viewing.live,
+    "lists": listing.main,
     "uploads": uploading.main,
     "export": exporting.main,
+    "scale": scale.main,
     "engine": engine_throughput.main,
     "batch": batches.main,
     "batch_vllm": batch_on_vllm.main,

@@ -101,7 +101,7 @@ async def main() -> None:
     order = StackOrder(rows=200, suites=(STARTER,), models=("fake", "other"), environment={})
     with tempfile.TemporaryDirectory() as folder:
         async with stack_harness(Path(folder), order) as stack:
-            runs = await store_runs(stack, await _pair(stack))
+            runs = await store_runs(stack, await real_pair(stack))
             uploads = await store_uploads(stack)
             url = f"http://{stack.stack.gateway_http}"
             seen = {}
@@ -123,7 +123,7 @@ async def live() -> None:
     console.print(_outage_table(await kill_gateways()))
 
 
-async def _pair(stack: StackHarness) -> tuple[str, str]:
+async def real_pair(stack: StackHarness) -> tuple[str, str]:
     orders = [run_pb2.RunOrder(project_id=1, suite="starter", model=model) for model in MODELS]
     first, second = [await completed(stack, order) for order in orders]
     return first, second

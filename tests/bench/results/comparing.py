@@ -26,6 +26,7 @@ from tests.fakes.results.stores import postgres_stores
 from tests.harness.servers import postgres_server
 
 SAMPLES = 100_000
+FILL_SECONDS = 3600.0
 CALLS = 5
 TARGET_SECONDS = 2.0
 METRICS = ("acc", "mcc")
@@ -74,15 +75,7 @@ async def main() -> None:
         async with await connect_pool(server.address, schema=SCHEMA) as pool:
             filled = await fill(pool)
             session = PostgresSession(pool, QUERIES)
-            stores, pairs = postgres_stores(session), PostgresPairs(session)
-            compare_pair = ComparePair(sample_sets=stores.sample_sets, pairs=pairs, calls=BoundedCalls(1))
-            compare = CompareRuns(
-                records=stores.records,
-                summaries=stores.summaries,
-                runs_of_models=PostgresLeaderboard(session),
-                compare_pair=compare_pair,
-                cache=DifferenceCache(max_cached=0),
-            )
+            compare = compare_runs(session)
             for one in filled:
                 for metrics in (METRICS[:1], METRICS):
                     seconds = await timed(compare, one, metrics)
@@ -92,6 +85,18 @@ async def main() -> None:
             Console(width=100).print(table)
             await print_plan(pool, filled[0])
     print(f"target: {TARGET_SECONDS:.0f} s for one metric")
+
+
+def compare_runs(session: PostgresSession) -> CompareRuns:
+    """Nothing is kept between calls."""
+    stores, pairs = postgres_stores(session), PostgresPairs(session)
+    return CompareRuns(
+        records=stores.records,
+        summaries=stores.summaries,
+        runs_of_models=PostgresLeaderboard(session),
+        compare_pair=ComparePair(sample_sets=stores.sample_sets, pairs=pairs, calls=BoundedCalls(1)),
+        cache=DifferenceCache(max_cached=0),
+    )
 
 
 async def fill(pool: asyncpg.Pool) -> list[Filled]:
@@ -109,21 +114,21 @@ async def fill(pool: asyncpg.Pool) -> list[Filled]:
     ]
 
 
-async def add_set(pool: asyncpg.Pool, shift: int, *, is_clustered: bool) -> str:
+async def add_set(pool: asyncpg.Pool, shift: int, *, is_clustered: bool, samples: int = SAMPLES) -> str:
     sample_set_id = new_id()
     await pool.execute(ADD_SET, sample_set_id)
-    await pool.execute(FILL_SAMPLES, sample_set_id, SAMPLES, shift, is_clustered)
+    await pool.execute(FILL_SAMPLES, sample_set_id, samples, shift, is_clustered, timeout=FILL_SECONDS)
     return sample_set_id
 
 
-async def add_run(pool: asyncpg.Pool, sample_set_id: str, share_right: float) -> str:
+async def add_run(pool: asyncpg.Pool, sample_set_id: str, share_right: float, samples: int = SAMPLES) -> str:
     """A frozen run of one task."""
-    task = PlannedTask("task", sample_set_id, 0, SAMPLES, CHOICE_SCORING)
+    task = PlannedTask("task", sample_set_id, 0, samples, CHOICE_SCORING)
     facts = RunFacts("bench", model=f"p/{share_right}")
     plan = RunPlan(new_id(), (task,), facts=facts, groups=(TaskGroup("bench", ("task",)),))
     records = PostgresRunRecords(PostgresSession(pool, QUERIES))
     await records.open(plan, 1)
-    await pool.execute(FILL_OUTCOMES, plan.run_id, SAMPLES, share_right)
+    await pool.execute(FILL_OUTCOMES, plan.run_id, samples, share_right, timeout=FILL_SECONDS)
     await pool.execute(
         "UPDATE run_records SET is_frozen = true, state = 'completed' WHERE run_id = $1", plan.run_id
     )
