@@ -72,6 +72,12 @@ async def update_project(
         int | None,
         typer.Option(min=0, help="Days after which answers are archived; 0: as the installation does."),
     ] = None,
+    archive_over_bytes: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Bytes of answers beyond which the oldest are archived; 0: as the installation does."
+        ),
+    ] = None,
     shared: Annotated[
         bool | None, typer.Option("--shared/--not-shared", help="Whether every user may read it.")
     ] = None,
@@ -82,6 +88,7 @@ async def update_project(
         "max_cost": max_cost,
         "max_cost_per_month": max_cost_per_month,
         "archive_after_days": archive_after_days,
+        "archive_over_bytes": archive_over_bytes,
     }
     request = project_service_pb2.UpdateProjectRequest(
         project_id=project,
@@ -189,6 +196,8 @@ def _limits(project: project_pb2.Project, use: project_pb2.ProjectUse) -> Iterat
         yield f"Cost: {use.cost:.6g}{in_all}, this month {use.cost_this_month:.6g}{a_month}"
     if project.HasField("archive_after_days"):
         yield f"Answers are archived after {project.archive_after_days} days"
+    if project.HasField("archive_over_bytes"):
+        yield f"Answers beyond {project.archive_over_bytes:,} bytes are archived, the oldest first"
     if use.reserved:
         yield f"Set aside for open runs: {use.reserved:.6g}"
 

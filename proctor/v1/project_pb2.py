@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from proctor.v1 import key_pb2 as proctor_dot_v1_dot_key__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18proctor/v1/project.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14proctor/v1/key.proto\"\xf2\x02\n\x07Project\x12\x12\n\nproject_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04note\x18\x03 \x01(\t\x12\x12\n\ncreated_by\x18\x04 \x01(\t\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1e\n\x04role\x18\x06 \x01(\x0e\x32\x10.proctor.v1.Role\x12\x1a\n\rmax_open_runs\x18\x07 \x01(\x05H\x00\x88\x01\x01\x12\x15\n\x08max_cost\x18\x08 \x01(\x01H\x01\x88\x01\x01\x12\x1f\n\x12max_cost_per_month\x18\t \x01(\x01H\x02\x88\x01\x01\x12\x11\n\tis_shared\x18\n \x01(\x08\x12\x1f\n\x12\x61rchive_after_days\x18\x0b \x01(\x05H\x03\x88\x01\x01\x42\x10\n\x0e_max_open_runsB\x0b\n\t_max_costB\x15\n\x13_max_cost_per_monthB\x15\n\x13_archive_after_days\"X\n\nProjectUse\x12\x11\n\topen_runs\x18\x01 \x01(\x05\x12\x0c\n\x04\x63ost\x18\x02 \x01(\x01\x12\x17\n\x0f\x63ost_this_month\x18\x03 \x01(\x01\x12\x10\n\x08reserved\x18\x04 \x01(\x01\"\x81\x01\n\rProjectMember\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x1e\n\x04role\x18\x02 \x01(\x0e\x32\x10.proctor.v1.Role\x12\x12\n\nchanged_by\x18\x03 \x01(\t\x12.\n\nchanged_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestampb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18proctor/v1/project.proto\x12\nproctor.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14proctor/v1/key.proto\"\xaa\x03\n\x07Project\x12\x12\n\nproject_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04note\x18\x03 \x01(\t\x12\x12\n\ncreated_by\x18\x04 \x01(\t\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1e\n\x04role\x18\x06 \x01(\x0e\x32\x10.proctor.v1.Role\x12\x1a\n\rmax_open_runs\x18\x07 \x01(\x05H\x00\x88\x01\x01\x12\x15\n\x08max_cost\x18\x08 \x01(\x01H\x01\x88\x01\x01\x12\x1f\n\x12max_cost_per_month\x18\t \x01(\x01H\x02\x88\x01\x01\x12\x11\n\tis_shared\x18\n \x01(\x08\x12\x1f\n\x12\x61rchive_after_days\x18\x0b \x01(\x05H\x03\x88\x01\x01\x12\x1f\n\x12\x61rchive_over_bytes\x18\x0c \x01(\x03H\x04\x88\x01\x01\x42\x10\n\x0e_max_open_runsB\x0b\n\t_max_costB\x15\n\x13_max_cost_per_monthB\x15\n\x13_archive_after_daysB\x15\n\x13_archive_over_bytes\"X\n\nProjectUse\x12\x11\n\topen_runs\x18\x01 \x01(\x05\x12\x0c\n\x04\x63ost\x18\x02 \x01(\x01\x12\x17\n\x0f\x63ost_this_month\x18\x03 \x01(\x01\x12\x10\n\x08reserved\x18\x04 \x01(\x01\"\x81\x01\n\rProjectMember\x12\x0c\n\x04user\x18\x01 \x01(\t\x12\x1e\n\x04role\x18\x02 \x01(\x0e\x32\x10.proctor.v1.Role\x12\x12\n\nchanged_by\x18\x03 \x01(\t\x12.\n\nchanged_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestampb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,9 +34,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.project_pb2', _g
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_PROJECT']._serialized_start=96
-  _globals['_PROJECT']._serialized_end=466
-  _globals['_PROJECTUSE']._serialized_start=468
-  _globals['_PROJECTUSE']._serialized_end=556
-  _globals['_PROJECTMEMBER']._serialized_start=559
-  _globals['_PROJECTMEMBER']._serialized_end=688
+  _globals['_PROJECT']._serialized_end=522
+  _globals['_PROJECTUSE']._serialized_start=524
+  _globals['_PROJECTUSE']._serialized_end=612
+  _globals['_PROJECTMEMBER']._serialized_start=615
+  _globals['_PROJECTMEMBER']._serialized_end=744
 # @@protoc_insertion_point(module_scope)

@@ -37,6 +37,7 @@ class Project(_message.Message):
     MAX_COST_PER_MONTH_FIELD_NUMBER: _builtins.int
     IS_SHARED_FIELD_NUMBER: _builtins.int
     ARCHIVE_AFTER_DAYS_FIELD_NUMBER: _builtins.int
+    ARCHIVE_OVER_BYTES_FIELD_NUMBER: _builtins.int
     project_id: _builtins.int
     """9000000000000001 or larger."""
     name: _builtins.str
@@ -57,6 +58,8 @@ class Project(_message.Message):
     """Whether every user may read what is in it."""
     archive_after_days: _builtins.int
     """Days after which the answers of a closed run are archived. Unset: as the installation does."""
+    archive_over_bytes: _builtins.int
+    """Bytes that the answers of its closed runs may take in Postgres: the oldest are archived beyond them. Unset: as the installation does."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was declared."""
@@ -75,13 +78,16 @@ class Project(_message.Message):
         max_cost_per_month: _builtins.float | None = ...,
         is_shared: _builtins.bool = ...,
         archive_after_days: _builtins.int | None = ...,
+        archive_over_bytes: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_archive_after_days", b"_archive_after_days", "_max_cost", b"_max_cost", "_max_cost_per_month", b"_max_cost_per_month", "_max_open_runs", b"_max_open_runs", "archive_after_days", b"archive_after_days", "created_at", b"created_at", "max_cost", b"max_cost", "max_cost_per_month", b"max_cost_per_month", "max_open_runs", b"max_open_runs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_archive_after_days", b"_archive_after_days", "_archive_over_bytes", b"_archive_over_bytes", "_max_cost", b"_max_cost", "_max_cost_per_month", b"_max_cost_per_month", "_max_open_runs", b"_max_open_runs", "archive_after_days", b"archive_after_days", "archive_over_bytes", b"archive_over_bytes", "created_at", b"created_at", "max_cost", b"max_cost", "max_cost_per_month", b"max_cost_per_month", "max_open_runs", b"max_open_runs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_archive_after_days", b"_archive_after_days", "_max_cost", b"_max_cost", "_max_cost_per_month", b"_max_cost_per_month", "_max_open_runs", b"_max_open_runs", "archive_after_days", b"archive_after_days", "created_at", b"created_at", "created_by", b"created_by", "is_shared", b"is_shared", "max_cost", b"max_cost", "max_cost_per_month", b"max_cost_per_month", "max_open_runs", b"max_open_runs", "name", b"name", "note", b"note", "project_id", b"project_id", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_archive_after_days", b"_archive_after_days", "_archive_over_bytes", b"_archive_over_bytes", "_max_cost", b"_max_cost", "_max_cost_per_month", b"_max_cost_per_month", "_max_open_runs", b"_max_open_runs", "archive_after_days", b"archive_after_days", "archive_over_bytes", b"archive_over_bytes", "created_at", b"created_at", "created_by", b"created_by", "is_shared", b"is_shared", "max_cost", b"max_cost", "max_cost_per_month", b"max_cost_per_month", "max_open_runs", b"max_open_runs", "name", b"name", "note", b"note", "project_id", b"project_id", "role", b"role"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__archive_after_days: _TypeAlias = _typing.Literal["archive_after_days"]  # noqa: Y015
     _WhichOneofArgType__archive_after_days: _TypeAlias = _typing.Literal["_archive_after_days", b"_archive_after_days"]  # noqa: Y015
+    _WhichOneofReturnType__archive_over_bytes: _TypeAlias = _typing.Literal["archive_over_bytes"]  # noqa: Y015
+    _WhichOneofArgType__archive_over_bytes: _TypeAlias = _typing.Literal["_archive_over_bytes", b"_archive_over_bytes"]  # noqa: Y015
     _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
     _WhichOneofArgType__max_cost: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost"]  # noqa: Y015
     _WhichOneofReturnType__max_cost_per_month: _TypeAlias = _typing.Literal["max_cost_per_month"]  # noqa: Y015
@@ -90,6 +96,8 @@ class Project(_message.Message):
     _WhichOneofArgType__max_open_runs: _TypeAlias = _typing.Literal["_max_open_runs", b"_max_open_runs"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__archive_after_days) -> _WhichOneofReturnType__archive_after_days | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__archive_over_bytes) -> _WhichOneofReturnType__archive_over_bytes | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cost) -> _WhichOneofReturnType__max_cost | None: ...
     @_typing.overload

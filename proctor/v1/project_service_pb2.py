@@ -26,7 +26,7 @@ from proctor.v1 import key_pb2 as proctor_dot_v1_dot_key__pb2
 from proctor.v1 import project_pb2 as proctor_dot_v1_dot_project__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n proctor/v1/project_service.proto\x12\nproctor.v1\x1a\x14proctor/v1/key.proto\x1a\x18proctor/v1/project.proto\"F\n\x14\x43reateProjectRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04note\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"=\n\x15\x43reateProjectResponse\x12$\n\x07project\x18\x01 \x01(\x0b\x32\x13.proctor.v1.Project\"<\n\x13ListProjectsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"V\n\x14ListProjectsResponse\x12%\n\x08projects\x18\x01 \x03(\x0b\x32\x13.proctor.v1.Project\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"5\n\x11GetProjectRequest\x12\x12\n\nproject_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\"\x8b\x01\n\x12GetProjectResponse\x12$\n\x07project\x18\x01 \x01(\x0b\x32\x13.proctor.v1.Project\x12*\n\x07members\x18\x02 \x03(\x0b\x32\x19.proctor.v1.ProjectMember\x12#\n\x03use\x18\x03 \x01(\x0b\x32\x16.proctor.v1.ProjectUse\"\xd9\x02\n\x14UpdateProjectRequest\x12\x12\n\nproject_id\x18\x01 \x01(\x03\x12\x11\n\x04name\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x11\n\x04note\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x1a\n\rmax_open_runs\x18\x04 \x01(\x05H\x02\x88\x01\x01\x12\x15\n\x08max_cost\x18\x05 \x01(\x01H\x03\x88\x01\x01\x12\x1f\n\x12max_cost_per_month\x18\x06 \x01(\x01H\x04\x88\x01\x01\x12\x16\n\tis_shared\x18\x07 \x01(\x08H\x05\x88\x01\x01\x12\r\n\x05reset\x18\x08 \x03(\t\x12\x1f\n\x12\x61rchive_after_days\x18\t \x01(\x05H\x06\x88\x01\x01\x42\x07\n\x05_nameB\x07\n\x05_noteB\x10\n\x0e_max_open_runsB\x0b\n\t_max_costB\x15\n\x13_max_cost_per_monthB\x0c\n\n_is_sharedB\x15\n\x13_archive_after_days\"=\n\x15UpdateProjectResponse\x12$\n\x07project\x18\x01 \x01(\x0b\x32\x13.proctor.v1.Project\"[\n\x17SetProjectMemberRequest\x12\x12\n\nproject_id\x18\x01 \x01(\x03\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x1e\n\x04role\x18\x03 \x01(\x0e\x32\x10.proctor.v1.Role\"E\n\x18SetProjectMemberResponse\x12)\n\x06member\x18\x01 \x01(\x0b\x32\x19.proctor.v1.ProjectMember\">\n\x1aRemoveProjectMemberRequest\x12\x12\n\nproject_id\x18\x01 \x01(\x03\x12\x0c\n\x04user\x18\x02 \x01(\t\"\x1d\n\x1bRemoveProjectMemberResponse2\xa3\x04\n\x0eProjectService\x12T\n\rCreateProject\x12 .proctor.v1.CreateProjectRequest\x1a!.proctor.v1.CreateProjectResponse\x12Q\n\x0cListProjects\x12\x1f.proctor.v1.ListProjectsRequest\x1a .proctor.v1.ListProjectsResponse\x12K\n\nGetProject\x12\x1d.proctor.v1.GetProjectRequest\x1a\x1e.proctor.v1.GetProjectResponse\x12T\n\rUpdateProject\x12 .proctor.v1.UpdateProjectRequest\x1a!.proctor.v1.UpdateProjectResponse\x12]\n\x10SetProjectMember\x12#.proctor.v1.SetProjectMemberRequest\x1a$.proctor.v1.SetProjectMemberResponse\x12\x66\n\x13RemoveProjectMember\x12&.proctor.v1.RemoveProjectMemberRequest\x1a\'.proctor.v1.RemoveProjectMemberResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n proctor/v1/project_service.proto\x12\nproctor.v1\x1a\x14proctor/v1/key.proto\x1a\x18proctor/v1/project.proto\"F\n\x14\x43reateProjectRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04note\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"=\n\x15\x43reateProjectResponse\x12$\n\x07project\x18\x01 \x01(\x0b\x32\x13.proctor.v1.Project\"<\n\x13ListProjectsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"V\n\x14ListProjectsResponse\x12%\n\x08projects\x18\x01 \x03(\x0b\x32\x13.proctor.v1.Project\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"5\n\x11GetProjectRequest\x12\x12\n\nproject_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\"\x8b\x01\n\x12GetProjectResponse\x12$\n\x07project\x18\x01 \x01(\x0b\x32\x13.proctor.v1.Project\x12*\n\x07members\x18\x02 \x03(\x0b\x32\x19.proctor.v1.ProjectMember\x12#\n\x03use\x18\x03 \x01(\x0b\x32\x16.proctor.v1.ProjectUse\"\x91\x03\n\x14UpdateProjectRequest\x12\x12\n\nproject_id\x18\x01 \x01(\x03\x12\x11\n\x04name\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x11\n\x04note\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x1a\n\rmax_open_runs\x18\x04 \x01(\x05H\x02\x88\x01\x01\x12\x15\n\x08max_cost\x18\x05 \x01(\x01H\x03\x88\x01\x01\x12\x1f\n\x12max_cost_per_month\x18\x06 \x01(\x01H\x04\x88\x01\x01\x12\x16\n\tis_shared\x18\x07 \x01(\x08H\x05\x88\x01\x01\x12\r\n\x05reset\x18\x08 \x03(\t\x12\x1f\n\x12\x61rchive_after_days\x18\t \x01(\x05H\x06\x88\x01\x01\x12\x1f\n\x12\x61rchive_over_bytes\x18\n \x01(\x03H\x07\x88\x01\x01\x42\x07\n\x05_nameB\x07\n\x05_noteB\x10\n\x0e_max_open_runsB\x0b\n\t_max_costB\x15\n\x13_max_cost_per_monthB\x0c\n\n_is_sharedB\x15\n\x13_archive_after_daysB\x15\n\x13_archive_over_bytes\"=\n\x15UpdateProjectResponse\x12$\n\x07project\x18\x01 \x01(\x0b\x32\x13.proctor.v1.Project\"[\n\x17SetProjectMemberRequest\x12\x12\n\nproject_id\x18\x01 \x01(\x03\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x1e\n\x04role\x18\x03 \x01(\x0e\x32\x10.proctor.v1.Role\"E\n\x18SetProjectMemberResponse\x12)\n\x06member\x18\x01 \x01(\x0b\x32\x19.proctor.v1.ProjectMember\">\n\x1aRemoveProjectMemberRequest\x12\x12\n\nproject_id\x18\x01 \x01(\x03\x12\x0c\n\x04user\x18\x02 \x01(\t\"\x1d\n\x1bRemoveProjectMemberResponse2\xa3\x04\n\x0eProjectService\x12T\n\rCreateProject\x12 .proctor.v1.CreateProjectRequest\x1a!.proctor.v1.CreateProjectResponse\x12Q\n\x0cListProjects\x12\x1f.proctor.v1.ListProjectsRequest\x1a .proctor.v1.ListProjectsResponse\x12K\n\nGetProject\x12\x1d.proctor.v1.GetProjectRequest\x1a\x1e.proctor.v1.GetProjectResponse\x12T\n\rUpdateProject\x12 .proctor.v1.UpdateProjectRequest\x1a!.proctor.v1.UpdateProjectResponse\x12]\n\x10SetProjectMember\x12#.proctor.v1.SetProjectMemberRequest\x1a$.proctor.v1.SetProjectMemberResponse\x12\x66\n\x13RemoveProjectMember\x12&.proctor.v1.RemoveProjectMemberRequest\x1a\'.proctor.v1.RemoveProjectMemberResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,17 +46,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETPROJECTRESPONSE']._serialized_start=437
   _globals['_GETPROJECTRESPONSE']._serialized_end=576
   _globals['_UPDATEPROJECTREQUEST']._serialized_start=579
-  _globals['_UPDATEPROJECTREQUEST']._serialized_end=924
-  _globals['_UPDATEPROJECTRESPONSE']._serialized_start=926
-  _globals['_UPDATEPROJECTRESPONSE']._serialized_end=987
-  _globals['_SETPROJECTMEMBERREQUEST']._serialized_start=989
-  _globals['_SETPROJECTMEMBERREQUEST']._serialized_end=1080
-  _globals['_SETPROJECTMEMBERRESPONSE']._serialized_start=1082
-  _globals['_SETPROJECTMEMBERRESPONSE']._serialized_end=1151
-  _globals['_REMOVEPROJECTMEMBERREQUEST']._serialized_start=1153
-  _globals['_REMOVEPROJECTMEMBERREQUEST']._serialized_end=1215
-  _globals['_REMOVEPROJECTMEMBERRESPONSE']._serialized_start=1217
-  _globals['_REMOVEPROJECTMEMBERRESPONSE']._serialized_end=1246
-  _globals['_PROJECTSERVICE']._serialized_start=1249
-  _globals['_PROJECTSERVICE']._serialized_end=1796
+  _globals['_UPDATEPROJECTREQUEST']._serialized_end=980
+  _globals['_UPDATEPROJECTRESPONSE']._serialized_start=982
+  _globals['_UPDATEPROJECTRESPONSE']._serialized_end=1043
+  _globals['_SETPROJECTMEMBERREQUEST']._serialized_start=1045
+  _globals['_SETPROJECTMEMBERREQUEST']._serialized_end=1136
+  _globals['_SETPROJECTMEMBERRESPONSE']._serialized_start=1138
+  _globals['_SETPROJECTMEMBERRESPONSE']._serialized_end=1207
+  _globals['_REMOVEPROJECTMEMBERREQUEST']._serialized_start=1209
+  _globals['_REMOVEPROJECTMEMBERREQUEST']._serialized_end=1271
+  _globals['_REMOVEPROJECTMEMBERRESPONSE']._serialized_start=1273
+  _globals['_REMOVEPROJECTMEMBERRESPONSE']._serialized_end=1302
+  _globals['_PROJECTSERVICE']._serialized_start=1305
+  _globals['_PROJECTSERVICE']._serialized_end=1852
 # @@protoc_insertion_point(module_scope)

@@ -205,6 +205,7 @@ class UpdateProjectRequest(_message.Message):
     IS_SHARED_FIELD_NUMBER: _builtins.int
     RESET_FIELD_NUMBER: _builtins.int
     ARCHIVE_AFTER_DAYS_FIELD_NUMBER: _builtins.int
+    ARCHIVE_OVER_BYTES_FIELD_NUMBER: _builtins.int
     project_id: _builtins.int
     """Its number."""
     name: _builtins.str
@@ -221,9 +222,11 @@ class UpdateProjectRequest(_message.Message):
     """Whether every user may read what is in it."""
     archive_after_days: _builtins.int
     """1 to 36,500."""
+    archive_over_bytes: _builtins.int
+    """1 MB to 1 PB."""
     @_builtins.property
     def reset(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names of limits to take away: max_open_runs, max_cost, max_cost_per_month, archive_after_days."""
+        """Names of limits to take away: max_open_runs, max_cost, max_cost_per_month, archive_after_days, archive_over_bytes."""
 
     def __init__(
         self,
@@ -237,13 +240,16 @@ class UpdateProjectRequest(_message.Message):
         is_shared: _builtins.bool | None = ...,
         reset: _abc.Iterable[_builtins.str] | None = ...,
         archive_after_days: _builtins.int | None = ...,
+        archive_over_bytes: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_archive_after_days", b"_archive_after_days", "_is_shared", b"_is_shared", "_max_cost", b"_max_cost", "_max_cost_per_month", b"_max_cost_per_month", "_max_open_runs", b"_max_open_runs", "_name", b"_name", "_note", b"_note", "archive_after_days", b"archive_after_days", "is_shared", b"is_shared", "max_cost", b"max_cost", "max_cost_per_month", b"max_cost_per_month", "max_open_runs", b"max_open_runs", "name", b"name", "note", b"note"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_archive_after_days", b"_archive_after_days", "_archive_over_bytes", b"_archive_over_bytes", "_is_shared", b"_is_shared", "_max_cost", b"_max_cost", "_max_cost_per_month", b"_max_cost_per_month", "_max_open_runs", b"_max_open_runs", "_name", b"_name", "_note", b"_note", "archive_after_days", b"archive_after_days", "archive_over_bytes", b"archive_over_bytes", "is_shared", b"is_shared", "max_cost", b"max_cost", "max_cost_per_month", b"max_cost_per_month", "max_open_runs", b"max_open_runs", "name", b"name", "note", b"note"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_archive_after_days", b"_archive_after_days", "_is_shared", b"_is_shared", "_max_cost", b"_max_cost", "_max_cost_per_month", b"_max_cost_per_month", "_max_open_runs", b"_max_open_runs", "_name", b"_name", "_note", b"_note", "archive_after_days", b"archive_after_days", "is_shared", b"is_shared", "max_cost", b"max_cost", "max_cost_per_month", b"max_cost_per_month", "max_open_runs", b"max_open_runs", "name", b"name", "note", b"note", "project_id", b"project_id", "reset", b"reset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_archive_after_days", b"_archive_after_days", "_archive_over_bytes", b"_archive_over_bytes", "_is_shared", b"_is_shared", "_max_cost", b"_max_cost", "_max_cost_per_month", b"_max_cost_per_month", "_max_open_runs", b"_max_open_runs", "_name", b"_name", "_note", b"_note", "archive_after_days", b"archive_after_days", "archive_over_bytes", b"archive_over_bytes", "is_shared", b"is_shared", "max_cost", b"max_cost", "max_cost_per_month", b"max_cost_per_month", "max_open_runs", b"max_open_runs", "name", b"name", "note", b"note", "project_id", b"project_id", "reset", b"reset"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__archive_after_days: _TypeAlias = _typing.Literal["archive_after_days"]  # noqa: Y015
     _WhichOneofArgType__archive_after_days: _TypeAlias = _typing.Literal["_archive_after_days", b"_archive_after_days"]  # noqa: Y015
+    _WhichOneofReturnType__archive_over_bytes: _TypeAlias = _typing.Literal["archive_over_bytes"]  # noqa: Y015
+    _WhichOneofArgType__archive_over_bytes: _TypeAlias = _typing.Literal["_archive_over_bytes", b"_archive_over_bytes"]  # noqa: Y015
     _WhichOneofReturnType__is_shared: _TypeAlias = _typing.Literal["is_shared"]  # noqa: Y015
     _WhichOneofArgType__is_shared: _TypeAlias = _typing.Literal["_is_shared", b"_is_shared"]  # noqa: Y015
     _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
@@ -258,6 +264,8 @@ class UpdateProjectRequest(_message.Message):
     _WhichOneofArgType__note: _TypeAlias = _typing.Literal["_note", b"_note"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__archive_after_days) -> _WhichOneofReturnType__archive_after_days | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__archive_over_bytes) -> _WhichOneofReturnType__archive_over_bytes | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__is_shared) -> _WhichOneofReturnType__is_shared | None: ...
     @_typing.overload

@@ -890,8 +890,11 @@ class CloseRunResponse(_message.Message):
 
     SUMMARY_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
+    ANSWER_BYTES_FIELD_NUMBER: _builtins.int
     progress: _builtins.float
     """Share of the answers that are read, 0 to 1, while the figures are computed."""
+    answer_bytes: _builtins.int
+    """Nearly the bytes that the outcomes take in Postgres, with the summary."""
     @_builtins.property
     def summary(self) -> _summary_pb2.RunSummary:
         """The stored summary; unset while its figures are computed."""
@@ -901,10 +904,11 @@ class CloseRunResponse(_message.Message):
         *,
         summary: _summary_pb2.RunSummary | None = ...,
         progress: _builtins.float = ...,
+        answer_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["summary", b"summary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["progress", b"progress", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_bytes", b"answer_bytes", "progress", b"progress", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -118,6 +118,8 @@ class RunCounts:
     failures: Mapping[str, int] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     usage: TokenUsage = field(default_factory=TokenUsage)
+    # Nearly what the outcomes take in the database, once the run is closed.
+    answer_bytes: int = 0
 
     @property
     def recorded(self) -> int:

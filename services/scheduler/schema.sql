@@ -303,6 +303,7 @@ CREATE TABLE projects (
     max_cost_per_month double precision,
     version bigint NOT NULL,
     archive_after_days integer,
+    archive_over_bytes bigint,
     CONSTRAINT projects_name_key UNIQUE (name),
     CONSTRAINT projects_pkey PRIMARY KEY (project_id),
     CONSTRAINT projects_request_id_key UNIQUE (request_id),
@@ -446,6 +447,7 @@ CREATE TABLE runs (
     environment jsonb NOT NULL,
     price jsonb,
     final_counts jsonb,
+    answer_bytes bigint GENERATED ALWAYS AS (COALESCE(((final_counts ->> 'answer_bytes'::text))::bigint, (0)::bigint)) STORED NOT NULL,
     counted_cost double precision DEFAULT 0 NOT NULL,
     batch_id text,
     has_unwritten_files boolean DEFAULT false NOT NULL,
@@ -819,6 +821,7 @@ CREATE VIEW project_rows WITH (security_invoker='true') AS
     max_cost,
     max_cost_per_month,
     archive_after_days,
+    archive_over_bytes,
     request_id,
     (EXISTS ( SELECT
            FROM project_members

@@ -93,6 +93,9 @@ class SchedulerSettings(SchemaServiceSettings):
     archive_after_days: int = Field(default=0, ge=0, le=36_500)
     """Days after which the leader archives the answers of a closed run; 0 means never. Projects may set
     their own."""
+    archive_over_bytes: int = Field(default=0, ge=0, le=10**15)
+    """Bytes in Postgres of the answers of closed runs beyond which the leader archives the oldest; 0 means
+    never. Projects may set their own, and then do not count here."""
 
     notice_networks: str = ""
     """Networks beside the public ones in which webhooks may be, separated by commas: "10.0.0.0/8"."""

@@ -115,7 +115,8 @@ class Topics:
         archive_old = ArchiveOldRuns(
             archives=self.runs.archives.archives,
             clock=self.clock,
-            archive_after_days=self.settings.archive_after_days,
+            after_days=self.settings.archive_after_days,
+            over_bytes=self.settings.archive_over_bytes,
         )
         return {
             **self.dispatch.leader_loops(token),

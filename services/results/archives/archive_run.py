@@ -36,6 +36,10 @@ class ArchiveRun:
     clock: Clock
     settled_seconds: float = SETTLED_SECONDS
 
+    async def size_bytes(self, run_id: str) -> int:
+        """Nearly what the outcomes of a run take in Postgres."""
+        return await self.archives.size_bytes(run_id)
+
     async def archive(self, run_id: str) -> bool:
         """Does some of the work; True once all of it is done. Raises `NotYetArchivable`."""
         self.files.check()

@@ -31,6 +31,7 @@ _WRITES = frozenset(
         "clear_outcomes",
         "restore_outcomes",
         "count_unarchived",
+        "measure_answers",
     }
 )
 

@@ -10,6 +10,29 @@ WHERE run_id = ANY (:run_ids) AND archive_phase IN ('clearing', 'archived', 'res
 -- Taken as shared and released with the statement; the backup waits that long.
 SELECT NOT pg_try_advisory_xact_lock_shared(hashtext('proctor backup'), hashtext('scheduler'));
 
+-- name: measure_answers: Return nearly the bytes of a run's outcomes, by 1,000 of them from all parts of the run
+-- Beside its texts an outcome has the head of its row, numbers, and its place in the index: 200 bytes.
+WITH starts AS (
+    SELECT (SELECT coalesce(max(sample), 0) FROM outcomes WHERE run_id = :run_id) * n / 20 AS sample
+    FROM generate_series(0, 19) AS n
+)
+SELECT
+    (
+        coalesce(avg(
+            pg_column_size(o.failure_message) + pg_column_size(o.answer_text) + pg_column_size(o.reasoning)
+            + pg_column_size(o.choices) + pg_column_size(o.prediction) + pg_column_size(o.scores)
+            + pg_column_size(o.body_json) + 200
+        ), 0)
+        * (SELECT coalesce(sum(recorded), 0) FROM task_counts WHERE run_id = :run_id)
+    )::bigint AS size_bytes
+FROM starts
+CROSS JOIN LATERAL (
+    SELECT * FROM outcomes
+    WHERE run_id = :run_id AND (sample, rollout) >= (starts.sample, 0)
+    ORDER BY sample, rollout
+    LIMIT 50
+) AS o;
+
 -- name: begin_archive: Begin to archive a closed run that waits for no comparison
 UPDATE run_records AS r
 SET archive_phase = 'writing', archive_since = now()

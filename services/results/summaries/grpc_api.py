@@ -137,8 +137,13 @@ class GrpcRecordApi(run_record_grpc.RunRecordServiceServicer):
             allow_partial=request.allow_partial,
             unscored=USAGE.from_proto(request.unscored),
         )
-        summary = None if closing.summary is None else summary_to_proto(closing.summary)
-        return run_record_pb2.CloseRunResponse(summary=summary, progress=closing.share)
+        if closing.summary is None:
+            return run_record_pb2.CloseRunResponse(progress=closing.share)
+        return run_record_pb2.CloseRunResponse(
+            summary=summary_to_proto(closing.summary),
+            progress=closing.share,
+            answer_bytes=await self.archives.size_bytes(run_id),
+        )
 
     async def ArchiveRunRecord(
         self, request: run_record_pb2.ArchiveRunRecordRequest, context: RpcContext

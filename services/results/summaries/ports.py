@@ -22,6 +22,10 @@ class ArchiveSteps(Protocol):
         """True once all of it is done."""
         ...
 
+    async def size_bytes(self, run_id: str) -> int:
+        """Nearly what the outcomes of a run take in Postgres."""
+        ...
+
 
 class SummaryStore(Protocol):
     """Stores the summaries of closed epochs."""

@@ -18,7 +18,9 @@ CREATE TABLE projects (
     -- Of its last change: gateways follow the names.
     version bigint NOT NULL UNIQUE,
     -- Days after which the answers of a closed run are archived. Null: as the installation does.
-    archive_after_days integer
+    archive_after_days integer,
+    -- Bytes of answers beyond which the oldest closed runs are archived. Null: as the installation does.
+    archive_over_bytes bigint
 );
 
 -- Whether the caller, or the service in its own work, sees what a project has. Sessions have the setting (`RowScope`); without
@@ -66,7 +68,7 @@ CREATE INDEX project_members_of_user ON project_members (username);
 -- The columns from which a project is read. It is shared where everybody, `*`, is a member of it.
 CREATE VIEW project_rows WITH (security_invoker) AS
 SELECT project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month,
-       archive_after_days, request_id,
+       archive_after_days, archive_over_bytes, request_id,
        EXISTS (
            SELECT FROM project_members
            WHERE project_members.project_id = projects.project_id AND username = '*' AND role IS NOT NULL
@@ -380,6 +382,8 @@ CREATE TABLE runs (
     price jsonb,
     -- What results had counted when the run was closed.
     final_counts jsonb,
+    -- Nearly the bytes of its outcomes in Postgres. A column: to read it from each run's counts would take most of a sum.
+    answer_bytes bigint NOT NULL GENERATED ALWAYS AS (coalesce((final_counts ->> 'answer_bytes')::bigint, 0)) STORED,
     -- What of its cost is in project_costs: a run that is retried is closed again.
     counted_cost double precision NOT NULL DEFAULT 0,
     -- The batch that the run was made for: such a run is not retried, since the files of a batch are written once. Here, so that

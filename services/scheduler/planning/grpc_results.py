@@ -257,7 +257,8 @@ class GrpcRunRecord:
             if error.reason == "RUN_NOT_FOUND":
                 return None
             raise
-        return counts_from_summary(response.summary, dict(report.counts.environment))
+        counts = counts_from_summary(response.summary, dict(report.counts.environment))
+        return replace(counts, answer_bytes=response.answer_bytes)
 
     async def decide(self, run: Run) -> Decision | None:
         wanted = run.order.until_decided

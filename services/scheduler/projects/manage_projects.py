@@ -19,6 +19,7 @@ from services.scheduler.projects.project_name import name_problem
 MAX_NOTE_CHARACTERS = 200
 MAX_OPEN_RUNS = 100_000
 MAX_ARCHIVE_DAYS = 36_500
+MIN_ARCHIVE_BYTES, MAX_ARCHIVE_BYTES = 10**6, 10**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,10 @@ def _limit_problems(changes: ProjectChanges) -> Iterator[Problem]:
     if days is not None and not 1 <= days <= MAX_ARCHIVE_DAYS:
         sentence = f"archive_after_days is {days}, but must be 1 to {MAX_ARCHIVE_DAYS}."
         yield Problem("archive_after_days", sentence)
+    size = changes.archive_over_bytes
+    if size is not None and not MIN_ARCHIVE_BYTES <= size <= MAX_ARCHIVE_BYTES:
+        sentence = f"archive_over_bytes is {size}, but must be {MIN_ARCHIVE_BYTES} to {MAX_ARCHIVE_BYTES}."
+        yield Problem("archive_over_bytes", sentence)
     for field in ("max_cost", "max_cost_per_month"):
         cost = getattr(changes, field)
         if cost is not None and not (cost > 0 and math.isfinite(cost)):

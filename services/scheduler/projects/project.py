@@ -21,11 +21,12 @@ class Project:
     max_cost: float | None = None
     max_cost_per_month: float | None = None
     archive_after_days: int | None = None
+    archive_over_bytes: int | None = None
     is_shared: bool = False
 
 
 # Limits that can be taken away again.
-LIMITS = ("max_open_runs", "max_cost", "max_cost_per_month", "archive_after_days")
+LIMITS = ("max_open_runs", "max_cost", "max_cost_per_month", "archive_after_days", "archive_over_bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,7 @@ class ProjectChanges:
     max_cost: float | None = None
     max_cost_per_month: float | None = None
     archive_after_days: int | None = None
+    archive_over_bytes: int | None = None
     is_shared: bool | None = None
     reset: tuple[str, ...] = ()
 

@@ -9,7 +9,8 @@ SELECT current_user::text WHERE NOT row_security_active('projects') AND EXISTS (
 
 -- name: find_requested_project: Return the project that a request has made
 SELECT
-    project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, archive_after_days, is_shared
+    project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, archive_after_days,
+    archive_over_bytes, is_shared
 FROM project_rows
 WHERE request_id = :request_id;
 
@@ -29,6 +30,9 @@ SET name = coalesce(:name, name), note = coalesce(:note, note), version = :versi
     ),
     archive_after_days = coalesce(
         :archive_after_days, CASE WHEN 'archive_after_days' <> ALL (:reset) THEN archive_after_days END
+    ),
+    archive_over_bytes = coalesce(
+        :archive_over_bytes, CASE WHEN 'archive_over_bytes' <> ALL (:reset) THEN archive_over_bytes END
     )
 WHERE project_id = :project_id
 RETURNING project_id;
@@ -54,13 +58,15 @@ SELECT name FROM projects WHERE project_id <> :project_id;
 
 -- name: find_project: Return a project by its number, or by its name
 SELECT
-    project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, archive_after_days, is_shared
+    project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, archive_after_days,
+    archive_over_bytes, is_shared
 FROM project_rows
 WHERE project_id = :project_id OR name = :name;
 
 -- name: list_projects: Return projects by name
 SELECT
-    project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, archive_after_days, is_shared
+    project_id, name, note, created_by, created_at, max_open_runs, max_cost, max_cost_per_month, archive_after_days,
+    archive_over_bytes, is_shared
 FROM project_rows
 WHERE name > :after_name
 ORDER BY name

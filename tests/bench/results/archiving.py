@@ -50,6 +50,7 @@ class Steps:
         await step()
         seconds, cpu = time.monotonic() - started, time.process_time() - cpu
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"{name}: {seconds:.2f} s", flush=True)
         self.rows.append((name, f"{seconds:.2f}", f"{cpu:.2f}", f"{peak:.0f}"))
 
 

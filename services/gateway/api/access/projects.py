@@ -22,7 +22,7 @@ PageSize = Annotated[int, Query(ge=1, le=500)]
 UserName = Annotated[Text, Query(max_length=MAX_USER_CHARACTERS, description="The member")]
 
 # Limits that null takes away.
-LIMITS = ("max_open_runs", "max_cost", "max_cost_per_month", "archive_after_days")
+LIMITS = ("max_open_runs", "max_cost", "max_cost_per_month", "archive_after_days", "archive_over_bytes")
 
 router = APIRouter(prefix=PROJECTS, tags=["projects"])
 
@@ -42,6 +42,10 @@ class ProjectShown(BaseModel):
     )
     archive_after_days: int | None = Field(
         description="Days after which answers of closed runs are archived; null: as the installation does"
+    )
+    archive_over_bytes: int | None = Field(
+        description="Bytes of answers of closed runs beyond which the oldest are archived; null: as the "
+        "installation does"
     )
     is_shared: bool = Field(description="Whether every user may read what is in it")
 
@@ -86,6 +90,7 @@ class ProjectPatch(RequestBody):
     max_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     max_cost_per_month: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     archive_after_days: Annotated[int, Field(ge=1, le=36_500)] | None = None
+    archive_over_bytes: Annotated[int, Field(ge=10**6, le=10**15)] | None = None
     is_shared: bool | None = None
 
     def to_proto(self, project_id: int) -> project_service_pb2.UpdateProjectRequest:

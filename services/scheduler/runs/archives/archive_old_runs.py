@@ -1,4 +1,4 @@
-"""Archives the oldest closed runs by age, as their projects or the installation say."""
+"""Archives the oldest closed runs by age or by bytes, as their projects or the installation say."""
 
 from dataclasses import dataclass
 from typing import NoReturn
@@ -8,7 +8,7 @@ from services.common.lifecycle import every
 from services.scheduler.audit.audit_record import Author
 from services.scheduler.runs.archives.postgres import PostgresRunArchives
 
-# Days decide, so minutes do not matter.
+# Days and gigabytes decide, so minutes do not matter.
 LOOK_SECONDS = 60.0
 # As the audit names who did it.
 AUTHOR = "proctor"
@@ -16,11 +16,15 @@ AUTHOR = "proctor"
 
 @dataclass(frozen=True, slots=True)
 class ArchiveOldRuns:
-    """`archive_after_days`: of runs whose project says nothing; 0 archives none of them."""
+    """Both are of runs whose project says nothing; 0 archives none of them.
+
+    `over_bytes`: what the answers of all of these runs together may take in Postgres.
+    """
 
     archives: PostgresRunArchives
     clock: Clock
-    archive_after_days: int = 0
+    after_days: int = 0
+    over_bytes: int = 0
 
     async def lead(self) -> NoReturn:
         """Looks for ever, in the leader."""
@@ -34,5 +38,11 @@ class ArchiveOldRuns:
         if self.archives.has_no_store or await self.archives.moving():
             return
         now = self.clock.now()
-        for run_id, days in (await self.archives.old(self.archive_after_days, now)).items():
-            await self.archives.archive(run_id, Author(AUTHOR, now), f"it ended more than {days} days ago")
+        reasons = {
+            run_id: f"its answers are beyond {most} bytes, and the oldest"
+            for run_id, most in (await self.archives.beyond(self.over_bytes)).items()
+        }
+        for run_id, days in (await self.archives.old(self.after_days, now)).items():
+            reasons[run_id] = f"it ended more than {days} days ago"
+        for run_id, reason in reasons.items():
+            await self.archives.archive(run_id, Author(AUTHOR, now), reason)

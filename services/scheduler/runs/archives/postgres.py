@@ -43,6 +43,13 @@ class PostgresRunArchives:
         )
         return {RunId(str(row["run_id"])): row["days"] for row in rows}
 
+    async def beyond(self, archive_over_bytes: int) -> Mapping[RunId, int]:
+        """The oldest runs beyond the bytes of their project, or of the installation (0: none)."""
+        rows = await self._session.fetch(
+            "list_runs_beyond_bytes", archive_over_bytes=archive_over_bytes, limit=_MAX_AT_ONCE
+        )
+        return {RunId(str(row["run_id"])): row["most"] for row in rows}
+
     async def mark_archived(self, run_id: RunId) -> None:
         await self._session.execute("set_archived", run_id=run_id)
 

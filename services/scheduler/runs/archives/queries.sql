@@ -31,3 +31,26 @@ WHERE r.is_closed
     AND r.finished_at < :now::timestamptz - make_interval(days => decided.days)
 ORDER BY r.finished_at
 LIMIT :limit;
+
+-- name: list_runs_beyond_bytes: Return the oldest closed runs whose answers are beyond the bytes that all together may take
+WITH bounds AS (
+    -- One for each project that has its own, and one for all others.
+    SELECT project_id, archive_over_bytes AS most FROM projects WHERE archive_over_bytes IS NOT NULL
+    UNION ALL
+    SELECT NULL, given.most
+    FROM (SELECT nullif(:archive_over_bytes, 0::bigint) AS most) AS given
+    WHERE given.most IS NOT NULL
+), summed AS (
+    SELECT
+        r.run_id, r.finished_at, b.most, r.has_unwritten_files OR r.has_judges_to_order AS is_awaited,
+        sum(r.answer_bytes) OVER (PARTITION BY b.project_id ORDER BY r.finished_at DESC, r.run_id) AS bytes
+    FROM runs AS r
+    LEFT JOIN projects AS p ON p.project_id = r.project_id AND p.archive_over_bytes IS NOT NULL
+    JOIN bounds AS b ON b.project_id IS NOT DISTINCT FROM p.project_id
+    WHERE r.is_closed AND r.archive_state IS NULL
+)
+SELECT run_id, most
+FROM summed
+WHERE bytes > most AND NOT is_awaited
+ORDER BY finished_at
+LIMIT :limit;

@@ -53,6 +53,33 @@ def question(at: int) -> StoredSample:
     return StoredSample(at, at, digest, Prompt(f"What is {at} + 1?"), ScoringTarget(texts=(str(at + 1),)))
 
 
+async def test_the_close_says_nearly_the_bytes_of_the_answers(harness: ResultsHarness) -> None:
+    samples = 400
+    plan = plan_of([samples], [await harness.store([question(at) for at in range(samples)])])
+    plan = replace(plan, tasks=(replace(plan.tasks[0], scoring=TEXT_SCORING),))
+    plan = await harness.open(plan)
+    # Texts of every length.
+    texts = [hashlib.sha512(str(at).encode()).hexdigest() * (1 + at % 40) for at in range(samples)]
+    await harness.send(batch(plan.run_id, [said(at, text) for at, text in enumerate(texts)]))
+
+    async def all_recorded() -> bool:
+        return await harness.recorded(plan.run_id) == samples
+
+    await eventually(all_recorded, "everything is recorded")
+    closed = await harness.records.CloseRun(
+        run_record_pb2.CloseRunRequest(run_id=plan.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)
+    )
+    async with harness.database() as database:
+        texts_bytes = await database.fetchval(
+            """
+            SELECT sum(pg_column_size(answer_text) + pg_column_size(prediction)) FROM outcomes
+            WHERE run_id = $1
+            """,
+            plan.run_id,
+        )
+    assert 0.8 < closed.answer_bytes / (texts_bytes + 250 * samples) < 1.25
+
+
 async def closed_run(harness: ResultsHarness, model: str, wrong: int) -> RunPlan:
     """Choices with two rollouts and questions in words; some failed, one is unlike the others in each way."""
     sets = [

@@ -32,6 +32,8 @@ from tests.fakes.scheduler.surroundings import START, SetClock
 from tests.fakes.scheduler_rules import queue_limits
 from tests.harness.servers import ordinary_role, postgres_server
 
+MB = 10**6
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -72,9 +74,10 @@ class Scheduler:
             self.runs, PostgresRunArchives(self.session), self.record, SetClock(), lambda: None
         )
 
-    async def closed(self, *, at: datetime = START, project_id: int = 0) -> RunId:
+    async def closed(self, *, at: datetime = START, project_id: int = 0, answer_bytes: int = 0) -> RunId:
         run = await self.runs.add(new_run(project_id=project_id), "")
-        finish = RunFinish(RunState.CANCELLED, at, counts=RunCounts(run.epoch))
+        counts = RunCounts(run.epoch, answer_bytes=answer_bytes)
+        finish = RunFinish(RunState.CANCELLED, at, counts=counts)
         await PostgresLedRuns(self.session).finish(self.token, run, finish)
         return run.run_id
 
@@ -166,6 +169,42 @@ async def test_old_runs_are_archived_by_the_days_of_their_project(scheduler: Sch
     assert await archived(6) == {"project", "week"}
     assert await scheduler.changes(runs["project"]) == [
         ("proctor", "archive", "it ended more than 2 days ago")
+    ]
+
+
+async def test_the_oldest_answers_beyond_the_bytes_of_a_project_are_archived(scheduler: Scheduler) -> None:
+    manage = ManageProjects(PostgresProjects(scheduler.session), SetClock())
+    project = await manage.create(uuid4().hex, "", OPERATOR, str(uuid4()))
+    await manage.update(project.project_id, ProjectChanges(archive_over_bytes=25 * MB), OPERATOR)
+    sizes = {
+        "newest": (1, project.project_id, 10),
+        "newer": (2, project.project_id, 10),
+        "older": (3, project.project_id, 10),
+        "oldest": (4, project.project_id, 1),
+        # Of no project with bytes of its own: the installation's are theirs together.
+        "large": (1, 0, 1000),
+        "small": (2, 0, 1),
+    }
+    runs = {
+        name: await scheduler.closed(
+            at=START - timedelta(days=days), project_id=project_id, answer_bytes=megabytes * MB
+        )
+        for name, (days, project_id, megabytes) in sizes.items()
+    }
+
+    async def archived(over_bytes: int) -> set[str]:
+        archives = PostgresRunArchives(scheduler.session)
+        for _ in range(2):
+            await ArchiveOldRuns(archives, SetClock(), over_bytes=over_bytes).archive()
+            while await archives.moving():
+                await scheduler.archives.move_some()
+        return {name for name, run_id in runs.items() if await scheduler.state(run_id)}
+
+    assert await archived(0) == {"older", "oldest"}
+    assert await archived(1001 * MB) == {"older", "oldest"}
+    assert await archived(1000 * MB) == {"older", "oldest", "small"}
+    assert await scheduler.changes(runs["older"]) == [
+        ("proctor", "archive", "its answers are beyond 25000000 bytes, and the oldest")
     ]
 
 
