@@ -94,12 +94,14 @@ class RanTests:
     """Tests that ran, skipped ones left out: how many, and their names as far as they are known.
 
     A name that several tests have, as those of one function with other parameters, is there several times.
-    `failed` are those of which a failure was printed.
+    `failed` are those of which a failure was printed. `reward_uses`: how often files of the reward were
+    opened, closed or made meanwhile; 0 where that is not known.
     """
 
     count: int = 0
     names: tuple[str, ...] = ()
     failed: int = 0
+    reward_uses: int = 0
 
 
 @dataclass(frozen=True, slots=True)

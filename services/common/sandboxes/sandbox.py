@@ -66,6 +66,7 @@ class Command:
     """A program with its arguments. It gets no variables but `env`, PATH and HOME, and no terminal.
 
     The first and last `output_bytes` / 2 of its output are kept, standard output and standard error in one.
+    `watched` are files of one folder whose uses are counted, by engines that can.
     """
 
     argv: tuple[str, ...]
@@ -74,6 +75,7 @@ class Command:
     stdin: bytes = b""
     timeout_seconds: float = 60.0
     output_bytes: int = 100_000
+    watched: tuple[str, ...] = ()
 
 
 class Ended(StrEnum):
@@ -89,7 +91,8 @@ class Ended(StrEnum):
 class CommandResult:
     """`exit_code` is 128 + signal where a signal ended the program.
 
-    `tail` is empty where all fits in `head`.
+    `tail` is empty where all fits in `head`. `uses`: how often `watched` files were opened, closed,
+    made or replaced since the last command that watched them; None where that is not known.
     """
 
     exit_code: int
@@ -98,6 +101,7 @@ class CommandResult:
     total_bytes: int = 0
     ended: Ended = Ended.EXITED
     seconds: float = 0.0
+    uses: int | None = None
 
     @property
     def is_success(self) -> bool:

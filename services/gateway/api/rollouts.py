@@ -145,6 +145,12 @@ class SolvedTests(RequestBody):
         description="Without parameters, as far as they are known; that of several tests as often",
     )
     failed: int = Field(default=0, ge=0, le=INT32_MAX, description="Of how many a failure was printed")
+    reward_uses: int = Field(
+        default=0,
+        ge=0,
+        le=INT32_MAX,
+        description="How often files of the reward were opened, closed or made meanwhile; 0: not known",
+    )
 
 
 class RolloutsRequest(RequestBody):
@@ -212,7 +218,12 @@ class RolloutsRequest(RequestBody):
                 for model, tasks in self.model_tasks.items()
             },
             solved_tests={
-                name: rollout_pb2.RanTests(count=tests.count, names=tests.names, failed=tests.failed)
+                name: rollout_pb2.RanTests(
+                    count=tests.count,
+                    names=tests.names,
+                    failed=tests.failed,
+                    reward_uses=tests.reward_uses,
+                )
                 for name, tests in self.solved_tests.items()
             },
             project_id=self.project_id,

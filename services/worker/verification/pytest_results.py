@@ -20,6 +20,7 @@ _OF_SUMMARY = re.compile(rf"({_WORDS})\b(?:\s+(\S+\.py::[^\[\s]+))?")
 _OF_TEST = re.compile(rf"(\S+\.py::[^\[\s]+).*\s({_WORDS})(?:\s+\(.*\))?\s*(?:\[\s*\d+%\])?\s*$")
 _COUNT = r"\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected|rerun|warnings?|subtests \w+)"
 _COUNTS = re.compile(rf"=*\s*({_COUNT}(?:, {_COUNT})*) in \d+(?:\.\d+)?s\b")
+_BEGAN = re.compile(r"^began$", re.MULTILINE)
 _KEPT = re.compile(r"^kept: (\d{1,9}) passed, (\d{1,9}) failed$", re.MULTILINE)
 _NUMBER = re.compile(r"(\d+) (?:subtests )?([a-z]+)")
 _PROGRESS = re.compile(r"(?:\S+\.py )?([.FEsxXR]+)\s*(?:\[\s*\d+%\]|\[\s*\d+/\d+\])?\s*$")
@@ -107,7 +108,13 @@ def kept_results(content: bytes) -> PytestResults | None:
 
 def without_kept(log: str) -> str:
     """What the runner of pytest wrote beside its counts: collections that failed are counted there too."""
-    return _KEPT.sub("", log)
+    return _BEGAN.sub("", _KEPT.sub("", log))
+
+
+def unended_sessions(content: bytes) -> int:
+    """How many sessions of the runner of pytest have begun, and kept no counts at their end."""
+    text = content.decode("utf-8", "replace")
+    return max(0, len(_BEGAN.findall(text)) - len(_KEPT.findall(text)))
 
 
 def _ran(results: Sequence[tuple[str, str]], count: int) -> RanTests:

@@ -59,7 +59,15 @@ class Kept:
     def pytest_collectreport(self, report):
         self.failed += report.failed
 
+def note(text):
+    try:
+        with open("/logs/verifier/pytest.log", "a") as log:
+            log.write(text)
+    except OSError:
+        pass
+
 if __name__ == "__main__":
+    note("began\\n")
     arguments, kept = sys.argv[1:], Kept()
     del sys.argv[1:], getattr(sys, "orig_argv", [])[1:]
     try:
@@ -67,13 +75,9 @@ if __name__ == "__main__":
         sys.stdout.flush()
     except BrokenPipeError:
         code = 1
-    try:
-        with open("/logs/verifier/pytest.log", "a") as log:
-            if code in (3, 4, 5):
-                log.write(f"pytest ended with exit code {int(code)}\\n")
-            log.write(f"kept: {kept.passed} passed, {kept.failed} failed\\n")
-    except OSError:
-        pass
+    if code in (3, 4, 5):
+        note(f"pytest ended with exit code {int(code)}\\n")
+    note(f"kept: {kept.passed} passed, {kept.failed} failed\\n")
     raise SystemExit(code)
 """,
 }

@@ -43,7 +43,13 @@ def together(parts: Iterable[RanTests]) -> RanTests:
 
 
 def other_tests(ran: RanTests, solved: RanTests) -> Iterator[str]:
-    """How the tests that ran differ from those of the solution, where these are known: suspicions."""
+    """How the tests that ran differ from those of the solution, where these are known: suspicions.
+
+    Another process that writes a reward opens its file once more.
+    """
+    if ran.reward_uses and solved.reward_uses and ran.reward_uses != solved.reward_uses:
+        times = f"{ran.reward_uses} times, and {solved.reward_uses} times on the task's solution"
+        yield f"files of the reward were opened, closed or made {times}"
     if not solved.count:
         return
     if not ran.count:

@@ -17,6 +17,7 @@ from services.worker.verification.pytest_results import (
     kept_results,
     listed_results,
     read_results,
+    unended_sessions,
     without_kept,
 )
 from services.worker.verification.verifier_result import VerifierResult
@@ -24,6 +25,7 @@ from services.worker.verification.verifier_result import VerifierResult
 LOGS = "/logs/verifier"
 _LOG_LIMITS = TarLimits(total_bytes=16 * 1024**2, members=1000)
 _JSON, _TEXT = "reward.json", "reward.txt"
+REWARD_FILES = (f"{LOGS}/{_JSON}", f"{LOGS}/{_TEXT}")
 # Written by the plugin of pytest of the option `--ctrf`.
 _LISTED = "ctrf.json"
 # Written by pytest's own `__main__`, whatever becomes of its output.
@@ -41,6 +43,8 @@ _NOT_WRITTEN = re.compile(
 )
 
 _WRITTEN = 9
+# It opens and closes each file four times, and says how many files it looked at.
+_USES_OF_LOOK = 8
 _SECONDS = 60.0
 # A process that waits for the tests' 0 sees one. Names of processes are numbers; 1 is the sandbox's own.
 _LOOK = f"""PATH={DEFAULT_PATH}
@@ -49,25 +53,31 @@ is_alone() {{
         case "${{each#/proc/}}" in 1 | $$) ;; *) return 1 ;; esac
     done
 }}
-is_alone && exit 0
-cd "$1" || exit 0
+is_alone && echo 0 && exit 0
+looked=0
+cd "$1" || {{ echo 0; exit 0; }}
 for name in reward.txt reward.json; do
     [ -f "$name" ] && [ ! -L "$name" ] || continue
     kept=$(cat "$name"; echo .) && echo 0 > "$name" && sleep 0.2 || exit {_WRITTEN}
     [ "$(cat "$name")" = 0 ] || exit {_WRITTEN}
     printf %s "${{kept%.}}" > "$name"
+    looked=$((looked + 1))
 done
+echo $looked
 """
 
 
-async def is_written_by_others(sandbox: Sandbox, folder: str) -> bool:
-    """Whether a reward in the folder changes after the tests, or nothing can look at it.
-
-    Raises SandboxError.
-    """
-    look = Command(("/bin/sh", "-c", _LOOK, "sh", folder), cwd="/", timeout_seconds=_SECONDS)
+async def is_written_by_others(sandbox: Sandbox) -> bool:
+    """Whether a reward changes after the tests, or nothing can look at it. Raises SandboxError."""
+    look = Command(
+        ("/bin/sh", "-c", _LOOK, "sh", LOGS), cwd="/", timeout_seconds=_SECONDS, watched=REWARD_FILES
+    )
     looked = await sandbox.run(look)
-    return not looked.is_success
+    if not looked.is_success or looked.uses is None:
+        return not looked.is_success
+    # One that wrote in the moment before the look is gone by now.
+    files, rest = divmod(looked.uses, _USES_OF_LOOK)
+    return rest > 0 or looked.text.strip() != str(files)
 
 
 async def read_reward(
@@ -79,9 +89,7 @@ async def read_reward(
     than the tests wrote counts for nothing, as far as that can be told. Raises VerifierFailed.
     """
     try:
-        with io.BytesIO() as taken:
-            await sandbox.get(LOGS, taken, _LOG_LIMITS)
-            files = {file.name: file.content for file in read_files(taken, LOGS, _LOG_LIMITS)}
+        files = await _taken(sandbox)
     except FilesRefused as refused:
         # What the tests execute may remove, replace or fill the folder.
         raise without_result(str(refused).rstrip("."), log) from refused
@@ -106,9 +114,30 @@ async def read_reward(
         detail,
         log,
         rewards=tuple(rewards.items()),
-        suspicions=(*suspicions, *_differing(files, score), *contradictions),
+        suspicions=(*suspicions, *_differing(files, score), *contradictions, *_unended(files)),
         ran=results.ran if results else RanTests(),
     )
+
+
+async def unended_session(sandbox: Sandbox) -> Iterator[str]:
+    """A suspicion where pytest began and did not come to its end. Raises SandboxError."""
+    try:
+        return _unended(await _taken(sandbox))
+    except FilesRefused:
+        return iter(("the logs of the tests cannot be read",))
+
+
+async def _taken(sandbox: Sandbox) -> Mapping[str, bytes]:
+    """Raises SandboxError."""
+    with io.BytesIO() as taken:
+        await sandbox.get(LOGS, taken, _LOG_LIMITS)
+        return {file.name: file.content for file in read_files(taken, LOGS, _LOG_LIMITS)}
+
+
+def _unended(files: Mapping[str, bytes]) -> Iterator[str]:
+    """What is tested may print results of its own, and end the tests."""
+    if unended_sessions(files.get(_KEPT, b"")):
+        yield "pytest was ended before its end"
 
 
 def _logs(files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:

@@ -29,7 +29,14 @@ from services.worker.verification.pytest_request import PytestRequest, programs_
 from services.worker.verification.pytest_results import read_results
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER, SITE
 from services.worker.verification.ran_tests import other_tests, ran_tests, together
-from services.worker.verification.rewards import LOGS, is_written_by_others, read_reward, without_result
+from services.worker.verification.rewards import (
+    LOGS,
+    REWARD_FILES,
+    is_written_by_others,
+    read_reward,
+    unended_session,
+    without_result,
+)
 from services.worker.verification.suspicions.compiled_code import is_cached
 from services.worker.verification.suspicions.left_files import suspicions_in
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
@@ -48,8 +55,9 @@ _UNPACKED = 6
 # It is unpacked by the machine's programs: the task's PATH may name a folder of the agent's.
 # Whatever lies in the place of the reward was there before the tests.
 _WITH_RUNNER = (
-    f'(PATH={DEFAULT_PATH}; if [ -e "$2" ] || [ -L "$2" ]; then rm -rf -- "$2" || exit; fi; '
-    'tar -x -f - -C "$1" -o && mkdir -p -- "$2") '
+    f'(PATH={DEFAULT_PATH}; if [ -L "$2" ] || [ ! -d "$2" ]; '
+    'then rm -rf -- "$2" && mkdir -p -- "$2" || exit; '
+    'else find "$2" -mindepth 1 -delete || exit; fi; tar -x -f - -C "$1" -o) '
     '&& shift 2 && exec "$@" </dev/null'
 )
 # Folders that were made for a sandbox cannot be removed themselves. Python would execute what is cached.
@@ -202,6 +210,7 @@ class VerifyRollout:
             await sandbox.put(task.tests_folder, await asyncio.to_thread(inflated_scripts, task.tests))
             if wheels:
                 await sandbox.put(f"{RUNNER}/wheels", wheels)
+        is_reward = task.verifier is VerifierKind.REWARD_FILE
         command = Command(
             ("/bin/sh", "-c", _WITH_RUNNER, "sh", RUNNER, LOGS, *task.test_command),
             stdin=await asyncio.to_thread(self.execute_pytest.runner),
@@ -209,20 +218,23 @@ class VerifyRollout:
             env=_environment(task),
             timeout_seconds=task.limits.verifier_seconds,
             output_bytes=OUTPUT_BYTES,
+            watched=REWARD_FILES if is_reward else (),
         )
         result = await sandbox.run(command)
         if result.ended is Ended.TIMED_OUT:
             raise VerifierFailed(problem=f"the tests did not end within {task.limits.verifier_seconds:g} s.")
-        is_reward = task.verifier is VerifierKind.REWARD_FILE
-        is_of_others = is_reward and await is_written_by_others(sandbox, LOGS)
+        is_of_others = is_reward and await is_written_by_others(sandbox)
         # What the tests or the files that they execute have started writes no reward any more.
         await sandbox.stop_processes()
         if is_of_others:
             return VerifierResult(0.0, _OF_OTHERS, result.text, suspicions=(*suspicions, _OUTLIVED))
         if task.verifier is VerifierKind.PYTEST_SUMMARY:
             verdict = _of_summary(result.text, suspicions)
+            unended = await unended_session(sandbox) if verdict.score else ()
+            verdict = replace(verdict, suspicions=(*verdict.suspicions, *unended))
         else:
             verdict = await read_reward(sandbox, result.text, task.solved_tests, suspicions)
+            verdict = replace(verdict, ran=replace(verdict.ran, reward_uses=result.uses or 0))
         if not verdict.score:
             return verdict
         others = (*other_tests(verdict.ran, task.solved_tests), *_ended_early(result, task.verifier))
@@ -326,7 +338,8 @@ def _spec(task: RolloutTask, packages: ImagePackages, wheels_bytes: int) -> Sand
         lifetime_seconds=limits.verifier_seconds + 300.0,
         shown=packages.shown,
         # Tests may remove folders of the task, which no mount allows.
-        plain=(*task.folders, *own),
+        # The folder of the reward is there before it is watched.
+        plain=(*task.folders, *own, LOGS),
     )
 
 

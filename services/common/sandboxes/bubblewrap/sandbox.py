@@ -102,7 +102,13 @@ class BubblewrapSandbox:
             reply, is_timed_out = await self._start(command, (stdin, writing, errors), is_pack=is_pack)
         ended = _ended(reply, is_timed_out=is_timed_out)
         return CommandResult(
-            reply["exit"], bytes(kept.head), kept.tail, kept.total, ended, time.monotonic() - started
+            exit_code=reply["exit"],
+            head=bytes(kept.head),
+            tail=kept.tail,
+            total_bytes=kept.total,
+            ended=ended,
+            seconds=time.monotonic() - started,
+            uses=reply["uses"] if reply["uses"] >= 0 else None,
         )
 
     async def put(self, path: str, tar: bytes) -> None:
@@ -174,6 +180,7 @@ class BubblewrapSandbox:
             "env": {"PATH": DEFAULT_PATH, "HOME": "/home", "LANG": "C.UTF-8", **command.env},
             "box": self._box,
             "needs_folder": is_pack,
+            "watched": list(command.watched),
         }
         if self._is_closed:
             raise SandboxLost(problem="it was closed.")

@@ -13,6 +13,7 @@ from typing import Any
 
 from services.common.sandboxes.bubblewrap.launcher import syscalls
 from services.common.sandboxes.bubblewrap.launcher.cgroups import Group
+from services.common.sandboxes.bubblewrap.launcher.uses_watch import UsesWatch
 
 # As in `_PASSWD` below; programs refuse to work, or work otherwise, as root.
 USER = 1000
@@ -56,6 +57,7 @@ class Box:
     """Folders in memory. Nothing inside can replace them, but it can move a folder above one."""
     watched: list[int] = field(default_factory=list)
     """The open mounts, where no control group limits what is in them."""
+    uses: UsesWatch | None = None
     is_ending: bool = False
 
     def kill(self) -> None:
@@ -73,6 +75,8 @@ class Box:
         self.is_ending = True
         for file in (self.pidfd, self.user_namespace, *self.watched):
             os.close(file)
+        if self.uses is not None:
+            self.uses.close()
 
 
 def open_box(number: int, request: dict[str, Any], group: Group | None, program: bytes) -> Box:

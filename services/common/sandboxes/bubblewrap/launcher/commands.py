@@ -14,6 +14,7 @@ from typing import Protocol
 from services.common.sandboxes.bubblewrap.launcher.box import Box
 from services.common.sandboxes.bubblewrap.launcher.enter import kill_all
 from services.common.sandboxes.bubblewrap.launcher.spawner import Request, Spawner, start_spawner
+from services.common.sandboxes.bubblewrap.launcher.uses_watch import open_watch
 
 FIRST_PROCESS_ENDED = "its first process ended."
 # Exit code of a command that a spawner could not start.
@@ -83,7 +84,7 @@ class Commands:
         if delayed := self._delayed.get(box.number):
             for command in delayed.held:
                 command.opened.close()
-                self._reply(command.request, exit=_KILLED, excess="", oom_kills=0)
+                self._reply(command.request, exit=_KILLED, excess="", oom_kills=0, uses=-1)
             delayed.held.clear()
 
     def may_run(self, box: Box) -> bool:
@@ -139,6 +140,8 @@ class Commands:
         if box.number not in self._spawners:
             spawner = self._spawners[box.number] = start_spawner(box, self._program)
             self._selector.register(spawner.control, selectors.EVENT_READ, box.number)
+        if request["watched"]:
+            _watch(box, request["watched"])
         self._running[request["id"]] = RunningCommand(box, request, box.group.oom_kills() if box.group else 0)
         try:
             self._spawners[box.number].send(request, files)
@@ -177,7 +180,9 @@ class Commands:
         exit_code = code if code >= 0 else 128 - code
         # It may have ended by itself just before the kill.
         excess = ended.excess if exit_code == _KILLED else ""
-        self._reply(ended.request, exit=exit_code, excess=excess, oom_kills=kills)
+        watched = ended.request["watched"]
+        uses = box.uses.count(watched) if watched and box.uses is not None else -1
+        self._reply(ended.request, exit=exit_code, excess=excess, oom_kills=kills, uses=uses)
 
     def _forget_spawner(self, number: int) -> None:
         """Killed for memory, as its commands may be, or else a failure of the machine."""
@@ -206,3 +211,14 @@ class Commands:
             self._answer(ended, code)
         for command in delayed.held:
             self._run_held(box, command)
+
+
+def _watch(box: Box, files: Sequence[str]) -> None:
+    """What cannot be watched is not counted."""
+    try:
+        box.uses = box.uses or open_watch()
+    except OSError:
+        return
+    if not box.uses.begin(f"/proc/{box.first_process}/root", files):
+        box.uses.close()
+        box.uses = None

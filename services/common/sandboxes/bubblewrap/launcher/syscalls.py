@@ -24,6 +24,14 @@ CLONE_NEWNET = 0x4000_0000
 _CAPABILITY_VERSION_3 = 0x2008_0522
 _MAX_CAPABILITIES = 64
 
+# From linux/inotify.h.
+IN_MODIFY = 0x0000_0002
+IN_Q_OVERFLOW = 0x0000_4000
+# Opened, closed with and without the right to write, moved to the folder, made in it.
+_USES = 0x0000_0020 | 0x0000_0008 | 0x0000_0010 | 0x0000_0080 | 0x0000_0100
+_IN_ONLYDIR = 0x0100_0000
+_IN_DONT_FOLLOW = 0x0200_0000
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -63,6 +71,16 @@ def install_filter(program: bytes) -> None:
     written = _FilterProgram(len(program) // 8, program)
     result = _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(written), 0, 0)
     _checked(result, "seccomp")
+
+
+def open_inotify() -> int:
+    return _checked(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC), "inotify_init1")
+
+
+def watch_uses(events: int, folder: str) -> None:
+    kinds = IN_MODIFY | _USES | _IN_ONLYDIR | _IN_DONT_FOLLOW
+    added = _libc.inotify_add_watch(events, folder.encode(), ctypes.c_uint32(kinds))
+    _checked(added, "inotify_add_watch")
 
 
 def die_with(parent: int) -> None:
