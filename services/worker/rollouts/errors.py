@@ -45,6 +45,10 @@ class SolutionLacksNetwork(SandboxError):
     """The solution scores {score} ({detail}), and needs a network, which no sandbox has: {line}"""
 
 
+class SolutionMayLack(SandboxError):
+    """The solution scores {score} ({detail}), and its Dockerfile has what is not executed: {commands}."""
+
+
 class StepNotPrepared(SandboxError):
     """The setup.sh of the step {step} failed: {output}"""
 

@@ -10,19 +10,21 @@ from packaging.utils import canonicalize_name
 from proctor.values.rollout import RolloutTask
 from services.common.sandboxes.sandbox import TarLimits
 from services.common.sandboxes.tar_files import read_files
-from services.worker.rollouts.errors import SolutionLacksNetwork, SolutionLacksProgram
+from services.worker.rollouts.errors import SolutionLacksNetwork, SolutionLacksProgram, SolutionMayLack
 from services.worker.verification.bundles import LeftFiles
 from services.worker.verification.image_packages import named_package
 from services.worker.verification.not_started import NO_NETWORK, NOT_INSTALLED
 from services.worker.verification.printed import plain_lines
 from services.worker.verification.verifier_result import VerifierResult
 
-# Of shells, env, make, Python, Go.
+# Of shells, env, make, Python, programs by their paths, asserted ones, Go.
 _PROGRAM = re.compile(
     r"(?:^|[\s:])(?P<shell>[\w.+-]+): command not found\s*$|\bsh: \d+: (?P<dash>[\w.+-]+): not found\s*$"
     r"|\benv: [‘'\"]?(?P<env>[\w.+-]+)[’'\"]?: No such file or directory"
     r"|^g?make(?:\[\d+\])?: (?P<make>[\w+-]+): No such file or directory"
-    r"|FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<python>[a-z][\w+-]*)'"
+    r"|FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<python>[A-Za-z][\w+-]*)'"
+    r"|line \d+: (?P<path>/(?:opt|root|usr|s?bin)/[\w./+-]+): No such file or directory"
+    r"|assert shutil\.which\(['\"](?P<which>[\w.+-]+)['\"]\)"
     r"|exec: \"(?P<go>[\w.+-]+)\": executable file not found"
 )
 # Of Python, R and node.
@@ -47,21 +49,30 @@ def check_lacking(task: RolloutTask, result: VerifierResult, said: str, left: Le
     """`said` is what the solution printed, and `result` is below 1. What the tests miss may be in files that
     the solution `left`: that is not lacking.
 
-    A blocking call. Raises SolutionLacksProgram and SolutionLacksNetwork.
+    A blocking call. Raises SolutionLacksProgram, SolutionLacksNetwork and SolutionMayLack.
     """
+    score = f"{result.score:g}"
     lacking = next(_lacking(said), None)
-    if lacking is None and (told := list(_lacking(result.log))):
+    if lacking is None and (told := [each for each in _lacking(result.log) if _is_likely(task, each)]):
         names = _names(left)
         lacking = next((each for each in told if each.name not in names), None)
-    if lacking is None:
-        return
-    score = f"{result.score:g}"
-    if not lacking.name:
+    if lacking and not lacking.name:
         raise SolutionLacksNetwork(score=score, detail=result.detail, line=lacking.line)
     # An image has what it has: its task is not sound then.
-    if not task.image:
+    if task.image:
+        return
+    if lacking:
         reason = _reason(task, lacking)
         raise SolutionLacksProgram(score=score, detail=result.detail, name=lacking.name, reason=reason)
+    if brought := list(filter(_BRINGS.search, task.build.left_out)):
+        raise SolutionMayLack(score=score, detail=result.detail, commands=_shown(brought))
+
+
+def _is_likely(task: RolloutTask, lacking: _Lacking) -> bool:
+    """Whether the Dockerfile may bring it: tests also say what they miss of the solution's work."""
+    build = task.build
+    is_named = any(lacking.name in each for each in (*build.images, *build.left_out, *task.packages))
+    return is_named or any(map(_BRINGS.search, build.left_out))
 
 
 def _names(left: LeftFiles) -> frozenset[str]:

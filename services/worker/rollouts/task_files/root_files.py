@@ -27,10 +27,10 @@ _READ_ONLY = re.compile(
 _HIDDEN = ("home/.*", "root/.*")
 _LOGS = "/logs"
 _BEGINS_WITH = frozenset({".", "home", "mnt", "opt", "root", "srv", "tmp", "var", "var/log", "var/tmp"})
-# Files that the solution left, of which some are not taken.
+# Files that the solution left, of which some are not taken. The installer of uv writes `env`.
 _FIND = (
     'find $PLACES -xdev "$@" -type f -cnewer "$0" -printf "%p\\n" 2>/dev/null '
-    '| grep -v "__pycache__" | head -n 200'
+    '| grep -v -E "__pycache__|/[.](local|cargo)/(bin/)?env$" | head -n 200'
 )
 
 

@@ -15,6 +15,7 @@ from services.worker.rollouts.errors import (
     FolderNotWritable,
     SolutionLacksNetwork,
     SolutionLacksProgram,
+    SolutionMayLack,
 )
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.rollouts.rollout_result import RolloutResult
@@ -173,6 +174,20 @@ LACKING: Mapping[str, tuple[str, str, str, type[SandboxError], str]] = {
         SolutionLacksProgram,
         r"lacks frobbing: its image is not used here \(golang:1.26\), nor is RUN apt-get install -y frob",
     ),
+    "a program by its path": (
+        "FROM x\nRUN wget https://example.org/frob.sh && sh frob.sh\nWORKDIR /app\n",
+        "/opt/frob/bin/frobnicate x > y\n",
+        "[ -s y ]",
+        SolutionLacksProgram,
+        r"lacks /opt/frob/bin/frobnicate: its image is not used here \(x\), nor is RUN wget",
+    ),
+    "what nothing names": (
+        _IMAGE,
+        "true\n",
+        "[ -s y ]",
+        SolutionMayLack,
+        "its Dockerfile has what is not executed: RUN apt-get install -y frobnicate",
+    ),
     "a program that its tests execute": (
         _IMAGE,
         "echo x > y\n",
@@ -210,7 +225,10 @@ async def test_a_module_that_the_solution_left_is_not_lacking(
     rollouts: ExecuteRollout, tmp_path: Path
 ) -> None:
     folder = made(
-        tmp_path / "a", _IMAGE, "echo 'x = 1' > doubling.py\n", "cd /; python3 -c 'import doubling'"
+        tmp_path / "a",
+        "FROM x\nWORKDIR /app\n",
+        "echo 'x = 1' > doubling.py\n",
+        "cd /; python3 -c 'import doubling'",
     )
     result = (await executed(rollouts, folder)).result
     assert (result.score, "No module named 'doubling'" in result.log) == (0.0, True)
