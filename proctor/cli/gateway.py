@@ -50,7 +50,7 @@ class _GivenOnce(TyperCommand):
         _, _, given = self.make_parser(ctx).parse_args(list(args))
         singles = [each for each in given if isinstance(each, TyperOption) and not each.multiple]
         for option in singles:
-            if not option.is_flag and singles.count(option) > 1:
+            if not (option.is_flag or option.count) and singles.count(option) > 1:
                 name = max(option.opts, key=len)
                 raise typer.BadParameter(f"{name} is given more than once, and takes one value.")
         return super().parse_args(ctx, args)

@@ -20,3 +20,10 @@ def test_lists_and_flags_may_be_repeated() -> None:
     gateway = ["--gateway", "127.0.0.1:1"]
     done = CliRunner().invoke(app, ["run", "--suite", "glue", "--model", "openai/a", *repeated, *gateway])
     assert done.exit_code == ExitCode.UNREACHABLE
+
+
+@pytest.mark.parametrize("twice", [["-vv"], ["-v", "-v"]])
+def test_an_option_that_is_counted_may_be_repeated(twice: list[str]) -> None:
+    done = CliRunner().invoke(app, ["rollouts", "run", "none.toml", *twice, "--gateway", "127.0.0.1:1"])
+    assert "given more than once" not in done.output
+    assert "none.toml" in done.output
