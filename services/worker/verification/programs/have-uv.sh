@@ -3,7 +3,7 @@
 
 here=${0%/*}
 # Scripts may name the home folder of root in images.
-for folder in "$HOME/.local/bin" "$HOME/.cargo/bin" /root/.local/bin /root/.cargo/bin \
+for folder in "$HOME/.local/bin" "$HOME/.cargo/bin" ~root/.local/bin ~root/.cargo/bin \
   "$UV_INSTALL_DIR" "$UV_UNMANAGED_INSTALL" "$XDG_BIN_HOME"; do
   [ -n "$folder" ] && mkdir -p "$folder" 2>/dev/null || continue
   ln -sf "$here/uv" "$here/uvx" "$folder/" 2>/dev/null

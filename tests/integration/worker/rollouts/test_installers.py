@@ -31,7 +31,7 @@ INSTALLERS = {
     "uv venv": f"""set -e
         wget -qO- https://astral.sh/uv/install.sh | sh
         . $HOME/.cargo/env
-        . /root/.cargo/env
+        . ~root/.cargo/env
         uv venv --python 3.12 .t
         source .t/bin/activate
         uv pip install pytest==8.4.1 'pytest-json-ctrf>=0.3,<9'

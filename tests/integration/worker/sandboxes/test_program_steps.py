@@ -1,8 +1,10 @@
-"""A program as the agent of a task with several steps: each reaches the model from the same sandbox."""
+"""A program as the agent of a task: each of several steps reaches the model from the same sandbox, which has
+what programs need to begin."""
 
 import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from proctor.values.sample import ChatMessage
 from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
 from services.common.sandboxes.ports import Sandbox, SandboxEngine
+from services.common.sandboxes.sandbox import Command
 from services.worker.engines.engine import EngineResponse
 from services.worker.rollouts.agent_work import AgentWork
 from services.worker.rollouts.budget import Budget
@@ -20,7 +23,7 @@ from services.worker.rollouts.model_port.execute_program import ExecuteProgram
 from services.worker.rollouts.model_port.http import served_model
 from services.worker.rollouts.rollout_result import AgentEnd
 from services.worker.rollouts.trajectory import Trajectory
-from tests.integration.worker.sandboxes.conftest import CONTRACT_ENGINES, SMALL
+from tests.integration.worker.sandboxes.conftest import CONTRACT_ENGINES, PROCESS_ENGINES, SMALL
 
 _PROGRAM = """
 import json, sys, urllib.request
@@ -69,3 +72,18 @@ async def test_a_program_reaches_its_model_in_each_step_of_a_task(engine: Sandbo
     assert ends == [AgentEnd.SUBMITTED] * 3
     assert model.asked == ["first", "second", "third"]
     assert budget.used.agent_steps == 3
+
+
+@pytest.mark.parametrize("engine", PROCESS_ENGINES, indirect=True)
+async def test_programs_find_the_certificates_of_the_machine(engine: SandboxEngine) -> None:
+    """Without any, clients of HTTPS do not begin, such as those of agents' programs."""
+    sandbox = await engine.open(SMALL)
+    listed = await sandbox.run(
+        Command(("sh", "-c", "ls /etc/ssl/certs; touch /etc/ssl/certs/x || ls /etc/ssl"))
+    )
+    await sandbox.close()
+    *names, refused, folders = listed.text.splitlines()
+    there = Path("/etc/ssl/certs")
+    assert sorted(names) == sorted(each.name for each in there.iterdir())
+    assert "Read-only file system" in refused
+    assert folders == "certs"

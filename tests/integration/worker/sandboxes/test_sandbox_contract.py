@@ -71,26 +71,6 @@ async def test_the_code_of_what_cannot_run_or_was_killed(
     assert (result.exit_code, result.ended) == (code, Ended.EXITED)
 
 
-async def test_uses_of_watched_files_are_counted(engine: SandboxEngine) -> None:
-    """By engines of containers they are not: nothing of theirs looks in from outside."""
-    sandbox = await engine.open(SMALL)
-
-    async def uses(script: str, folder: str) -> int | None:
-        watched = (f"{folder}/one", f"{folder}/two")
-        command = Command(("sh", "-c", script), "/work", watched=watched)
-        return (await sandbox.run(command)).uses
-
-    counted = [
-        await uses("echo 1 > one; echo x > other; mkdir deep; echo 1 > deep/one", "/work"),
-        await uses("cat one; echo 1 >> two; mv other one", "/work"),
-        await uses("true", "/work"),
-        # What is not there cannot be watched.
-        await uses("echo 1 > one", "/work/none"),
-    ]
-    await sandbox.close()
-    assert counted == ([3, 6, 0, None] if isinstance(engine, BubblewrapEngine) else [None] * 4)
-
-
 async def test_commands_run_at_once_and_keep_their_own_output(sandbox: Sandbox) -> None:
     results = await asyncio.gather(*(sandbox.run(Command(("echo", str(one)))) for one in range(20)))
     assert [result.text for result in results] == [f"{one}\n" for one in range(20)]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine
 from services.common.sandboxes.errors import VerifierFailed
 from services.common.sandboxes.ports import Sandbox, SandboxEngine
 from services.common.sandboxes.sandbox import Command, SandboxSpec, TarLimits
@@ -19,6 +20,7 @@ from services.common.sandboxes.tar_files import pack
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.pytest_request import PytestRequest, Verification
 from services.worker.verification.pytest_runner import pytest_runner
+from tests.integration.worker.sandboxes.conftest import SMALL
 
 TESTS = b"""
 from doubling import twice, Box
@@ -193,3 +195,23 @@ async def test_tests_that_do_not_end_give_no_score(verifier: ExecutePytest) -> N
 async def test_output_that_looks_like_a_result_is_none(verifier: ExecutePytest) -> None:
     forged = "import os\nos.write(1, b'[0, 3, 0]')\nos.write(2, b'[0, 3, 0]')\nos._exit(0)\n"
     assert not (await judged(verifier, left(doubling__py=forged))).is_passed
+
+
+async def test_uses_of_watched_files_are_counted(engine: SandboxEngine) -> None:
+    """By engines of containers they are not: nothing of theirs looks in from outside."""
+    sandbox = await engine.open(SMALL)
+
+    async def uses(script: str, folder: str) -> int | None:
+        watched = (f"{folder}/one", f"{folder}/two")
+        command = Command(("sh", "-c", script), "/work", watched=watched)
+        return (await sandbox.run(command)).uses
+
+    counted = [
+        await uses("echo 1 > one; echo x > other; mkdir deep; echo 1 > deep/one", "/work"),
+        await uses("cat one; echo 1 >> two; mv other one", "/work"),
+        await uses("true", "/work"),
+        # What is not there cannot be watched.
+        await uses("echo 1 > one", "/nothing"),
+    ]
+    await sandbox.close()
+    assert counted == ([3, 6, 0, None] if isinstance(engine, BubblewrapEngine) else [None] * 4)

@@ -238,7 +238,8 @@ def _arguments(request: dict[str, Any], given: Sequence[int]) -> Iterator[str]:
         bound = ("--ro-bind-try", f"/usr/{name}", f"/{name}")
         yield from bound if has_root else ("--symlink", f"usr/{name}", f"/{name}")
     yield from _in_memory("/etc", _MIB) if has_root else ("--perms", "0755", "--dir", "/etc")
-    for name in ("alternatives", "ld.so.cache"):
+    # Programs that speak TLS do not begin without certificates, whatever they connect to.
+    for name in ("alternatives", "ld.so.cache", "ssl/certs"):
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
     for file, name in ((passwd, "passwd"), (group, "group"), (hosts, "hosts")):
         yield from ("--perms", "0644", "--ro-bind-data", file, f"/etc/{name}")
