@@ -237,7 +237,9 @@ class VerifyRollout:
             verdict = replace(verdict, ran=replace(verdict.ran, reward_uses=result.uses or 0))
         if not verdict.score:
             return verdict
-        others = (*other_tests(verdict.ran, task.solved_tests), *_ended_early(result, task.verifier))
+        # Tests with a reward for each part write it more often the more is done.
+        ran = verdict.ran if verdict.score >= 1 else replace(verdict.ran, reward_uses=0)
+        others = (*other_tests(ran, task.solved_tests), *_ended_early(result, task.verifier))
         return replace(verdict, suspicions=(*verdict.suspicions, *others))
 
 
