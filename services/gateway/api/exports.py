@@ -62,6 +62,12 @@ _ANSWER_FILE: Described = {
     304: {"description": "The client has the file"},
 }
 ANSWER_FILE_RESPONSES = _ANSWER_FILE | problems(416)
+# The report is one file that holds texts of models: its own styles apply, and nothing in it runs, is sent or
+# is fetched, nor does it count as a page of this origin.
+_REPORT_POLICY = (
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
 RunFile = Download[export_pb2.ExportRunResponse]
 
 router = APIRouter(prefix=BENCHMARKING, tags=["benchmarks"])
@@ -102,10 +108,13 @@ async def export(
     csv_safe: CsvSafe,
     form: Annotated[ExportFormatName, Query(alias="format")] = "csv",
     task: Annotated[str, Query(description="Only this task; required for lm_eval if there are several")] = "",
+    download: Annotated[
+        bool, Query(description="Save the HTML report as a file; by default a browser opens it as a page")
+    ] = False,
 ) -> Response:
     request = whole_run(job_id, form, csv_safe=csv_safe)
     request.task = task
-    return await export_run(results, request, conditions)
+    return await export_run(results, request, conditions, is_shown=form == "html" and not download)
 
 
 def whole_run(run_id: str, form: ExportFormatName, *, csv_safe: bool) -> export_pb2.ExportRunRequest:
@@ -114,9 +123,16 @@ def whole_run(run_id: str, form: ExportFormatName, *, csv_safe: bool) -> export_
 
 
 async def export_run(
-    results: Results, request: export_pb2.ExportRunRequest, conditions: ContentConditions
+    results: Results,
+    request: export_pb2.ExportRunRequest,
+    conditions: ContentConditions,
+    *,
+    is_shown: bool = False,
 ) -> Response:
-    """Raises 416 for a range outside the file, and 409 if the file changes meanwhile."""
+    """A browser opens what `is_shown` as a page.
+
+    Raises 416 for a range outside the file, and 409 if the file changes meanwhile.
+    """
     # Results reads the whole run to compute the size of its file.
     request.includes_total = bool(conditions.range)
     whole = await _begin(results, request)
@@ -134,10 +150,11 @@ async def export_run(
         raise
     head = download.head
     headers = FileHeaders(
-        attachment(head.file_name or "export", is_ascii=True),
+        attachment(head.file_name or "export", is_ascii=True, is_shown=is_shown),
         head.media_type or "application/octet-stream",
         tag,
         _total_bytes(download),
+        _REPORT_POLICY if is_shown else "",
     )
     return file_response(download, headers, requested)
 

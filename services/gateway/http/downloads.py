@@ -128,16 +128,20 @@ async def begin(chunks: AsyncIterable[C], empty: C) -> Download[C]:
 class FileHeaders:
     """Headers of a download.
 
-    It cannot be resumed without a `tag`; without `total_bytes` its length is not announced.
+    It cannot be resumed without a `tag`; without `total_bytes` its length is not announced. `policy` is the
+    Content-Security-Policy of a file that a browser shows.
     """
 
     disposition: str
     media_type: str = "application/octet-stream"
     tag: str = ""
     total_bytes: int | None = None
+    policy: str = ""
 
     def of(self, requested: ByteRange | None) -> Mapping[str, str]:
         headers = {"Content-Disposition": self.disposition}
+        if self.policy:
+            headers["Content-Security-Policy"] = self.policy
         if self.tag:
             headers |= {"ETag": self.tag, "Accept-Ranges": "bytes"}
         if requested:
@@ -160,7 +164,11 @@ def file_response(
     )
 
 
-def attachment(name: str, *, is_ascii: bool = False) -> str:
-    """A Content-Disposition with the name in ASCII and, unless `is_ascii`, as it is."""
-    plain = f'attachment; filename="{_UNSAFE_IN_NAMES.sub("_", name)}"'
+def attachment(name: str, *, is_ascii: bool = False, is_shown: bool = False) -> str:
+    """A Content-Disposition with the name in ASCII and, unless `is_ascii`, as it is.
+
+    A browser opens a file that `is_shown` as a page; the name is that under which it is saved.
+    """
+    kind = "inline" if is_shown else "attachment"
+    plain = f'{kind}; filename="{_UNSAFE_IN_NAMES.sub("_", name)}"'
     return plain if is_ascii else f"{plain}; filename*=UTF-8''{quote(name, safe='')}"

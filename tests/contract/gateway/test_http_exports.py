@@ -62,6 +62,22 @@ async def test_every_form_can_be_asked_for(harness: GatewayHarness, form: str) -
     assert word == f"EXPORT_FORMAT_{form.upper()}"
 
 
+async def test_report_opens_as_a_page_that_can_run_nothing(harness: GatewayHarness) -> None:
+    exports = harness.results.exports
+    exports.pieces, exports.file_name = [b"<!doctype html>"], "glue.html"
+    async with aiohttp.ClientSession() as session:
+        async with session.get(f"{harness.http}{EXPORT}?format=html") as shown:
+            assert shown.headers["Content-Disposition"] == 'inline; filename="glue.html"'
+            [policy] = [each for each in shown.headers.getall("Content-Security-Policy") if "sandbox" in each]
+            assert "default-src 'none'" in policy
+            assert "script-src" not in policy
+            assert "allow-" not in policy
+        # As one file, and every other form: never a page.
+        for query in ("format=html&download=true", "format=csv", "format=lm_eval"):
+            async with session.get(f"{harness.http}{EXPORT}?{query}") as saved:
+                assert saved.headers["Content-Disposition"] == 'attachment; filename="glue.html"'
+
+
 async def test_refusal_is_a_problem_and_no_file(harness: GatewayHarness) -> None:
     harness.results.exports.refusal = refused(
         ErrorKind.NOT_FOUND, "RUN_NOT_FOUND", "Run not found.", run_id=RUN

@@ -41,6 +41,22 @@ async def test_pages_are_read_without_scripts(site: Site) -> None:
     assert "exact_match" in text
 
 
+async def test_report_opens_as_a_styled_page_and_as_one_file(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        page = opened.page
+        await opened.open(f"/runs/{site.runs[0]}")
+        async with page.expect_download() as saved:
+            await page.get_by_role("link", name="Report as a file").click()
+        assert (await saved.value).suggested_filename.endswith(".html")
+        await page.get_by_role("link", name="Report", exact=True).click()
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("openai/fake")
+        share = page.locator(".shares .scored").first
+        # By its own style sheet and by the style of the one element.
+        assert await share.evaluate("each => getComputedStyle(each).backgroundColor") != "rgba(0, 0, 0, 0)"
+        assert await share.evaluate("each => each.clientWidth") > 0
+        assert opened.errors == []
+
+
 async def test_run_is_watched_to_its_figures_without_a_reload(site: Site) -> None:
     await site.stack.model_server.control(latency_seconds=0.05)
     run_id = await site.stack.submit(keyed_order(limit=1000))
