@@ -7,7 +7,7 @@ from proctor.values.reasoning.separated_text import SeparatedText, separated
 from proctor.values.reasoning.surroundings import Surroundings, turn_end
 
 _NAMES = (
-    r"(?:\w{1,20}[:_])?(?:(?:ant)?thinking(?:_process)?|think(?:_(?:fast|slow|more))?|thoughts?|reasoning"
+    r"(?:\w{1,20}[:_])?(?:(?:ant)?thinking(?:_process)?|think(?:_(?:fast|slow|more)|:\w{1,20})?|thoughts?|reasoning"
     r"|reflection|analysis"
     r"|scratchpad|monologue|reason|thought_process|chain_of_thought|cot)"
 )

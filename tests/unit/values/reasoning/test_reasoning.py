@@ -22,6 +22,7 @@ HARMONY = "<|channel|>analysis<|message|>Red? No.<|end|><|start|>assistant<|chan
         ("<thought>\nRed?\n</thought>\n\nBlue", "Blue"),
         ("<reasoning>Red?</reasoning>Blue", "Blue"),
         ("<seed:think>Red?</seed:think>Blue", "Blue"),
+        ("<think:opensource>Red?</think:opensource>Blue", "Blue"),
         ("<longcat_think>Red?</longcat_think>Blue", "Blue"),
         ("[THINK]Red?[/THINK]Blue", "Blue"),
         ("◁think▷Red?◁/think▷Blue", "Blue"),
