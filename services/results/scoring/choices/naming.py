@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from services.results.scoring.answer_text import Mention, caseless, mentions
-from services.results.scoring.choices.options import ChoiceOptions
+from services.results.scoring.choices.options import ChoiceOptions, is_of_another_number
 
 _LETTER = re.compile(
     r"(?<![A-Za-z0-9\u00c0-\u024f'^{\\/+=&°∧∨∪∩¬-])(?<!\w [<>≤≥∧∨∪∩] )"
@@ -154,6 +154,8 @@ def _is_meant(text: str, one: Mention) -> bool:
     before = text[max(0, one.start - _BEFORE) : one.start]
     if text[one.start].isalpha():
         return not (_NAME_GOES_ON.match(text, one.end) or _NAME_BEGAN.search(before))
+    if is_of_another_number(text, one.start):
+        return False
     return not (text[one.start].isdigit() and _NUMBERED_THING.search(before))
 
 

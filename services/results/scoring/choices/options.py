@@ -44,6 +44,9 @@ _LONGEST_THING = len("?immunoglobulin ")
 _PRONOUN = re.compile(r"I[ '][a-z]")
 # Characters of a text beside a letter that are too few to name it amid an explanation.
 _SHORT = 3
+# No dash: it stands at the begin of a word.
+_SIGN_BEFORE = re.compile(r"(?:(?:\A|[\s($:*=])[-\u2010\u2011\u2212±√.]|(?:\A|[\s($:*])[<>≤≥])[$€£(]?\Z")
+_SIGN_CHARACTERS = 3
 _REST = re.compile(r"[\s.,;:!)\]}$]*\Z")
 
 
@@ -197,6 +200,8 @@ class ChoiceOptions:
             return []
         # Longer than any form, so that `is_whole_word` sees what follows it; the rest is not folded.
         reach = start + 2 * self.longest
+        if is_of_another_number(text, start):
+            return []
         part = caseless(text[start:reach])
         found = [
             Named(label, start + len(form))
@@ -204,6 +209,13 @@ class ChoiceOptions:
             if form and part.startswith(form) and is_whole_word(part, 0, len(form))
         ]
         return sorted(found, key=lambda named: -named.end)
+
+
+def is_of_another_number(text: str, start: int) -> bool:
+    """Whether a sign before digits makes another number of them: "-12" is not "12"."""
+    return text[start : start + 2].strip("$€£")[:1].isdigit() and bool(
+        _SIGN_BEFORE.search(text[max(0, start - _SIGN_CHARACTERS) : start])
+    )
 
 
 def _is_name(form: str, letter: str, name: str) -> bool:
