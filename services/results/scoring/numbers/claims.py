@@ -105,7 +105,14 @@ _WORDS_OF_WAYS = ("way", "arrangement", "permutation", "combination", "possibili
 _TURN = re.compile(r"[,;]?\s*\b(?:which|where|who|so\sthat|if|when|unless)\b", re.IGNORECASE)
 _WORDS_OF_TURNS = ("which", "where", "who", "so", "if", "when", "unless")
 _COMPUTES = re.compile(r"\d\s*[×x*+/÷-]\s*\$?\d")
-_REMARK = re.compile(r"(?<=[^\s+*/×÷=^-])\s*(?<!\w)[(（][^()（）\n]*[)）]|(?<=\d )[(][^()\n]*[)]")
+# "72 (or 73)" and "72 (73 if both ends count)" say another value.
+_OTHER_VALUE = (
+    r"(?!\s*(?:or|alternatively,?) \d+\s*\)|\s*(?:maybe|perhaps|possibly|some say) \S?\d"
+    r"|\s*(?:or )?\S?\d[\d.,]*(?: [a-z]+)? (?:if|when|counting|including|excluding|depending)\b)"
+)
+_REMARK = re.compile(
+    rf"(?<=[^\s+*/×÷=^-])\s*(?<!\w)[(（]{_OTHER_VALUE}[^()（）\n]*[)）]|(?<=\d )[(]{_OTHER_VALUE}[^()\n]*[)]"
+)
 
 
 def claimed(claim: str) -> WrittenNumber | None:

@@ -33,6 +33,9 @@ _LEADS_ON = re.compile(
         | (?<!to\s)gets?(?!\s+(?:to|there|here|home|back|in|out|up)\b) | equals?
         | totals? | leaves | leaving | is | are | was | were | (?<!to\s)be
         | ist | est | es | è | é )(?!\w)
+        # "18 tiles are needed for 36 square feet": what the count is for.
+        (?!(?:(?<=\bare)|(?<=\bwere)|(?<=\bis))\s(?:needed|required|used|sold|shared|split|divided|made|filled|enough)
+          \s(?:for|among|between|by|in|into|from|to|with)\s(?:the\s)?\d)
         | (?<!\d\s):(?=\s) | [⇒→∴] | 因此 | 所以 | 一共 | 总共 | 共 | 合計 | 是 | は""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -68,8 +71,18 @@ _REFUSES = re.compile(
         | please\s(?:provide|clarify|share) | sorry
         | (?:the|this)\s(?:question|problem|task|exercise)\s(?:has|asks|contains|consists|says|states|mentions
           |requires|gives)
+        | (?<=\A)undefined | (?:expression|limit|value|answer|result|slope|it)\sis\sundefined
+          (?!\s(?:is|are)\b)
+        | (?:there\s(?:is|are)\s|\A\W*)no\s(?:real\s|integer\s|valid\s)?(?:answer|solution)s?
+          (?![^\n]*\b(?:so|thus|hence|therefore)\b)
+        | \A\W*division\sby
         | insufficient | unable | impossible | undetermined | unknown | incorrect | wrong | as\san\sai )\b""",
     re.IGNORECASE | re.VERBOSE,
+)
+_NONE_EXISTS = re.compile(
+    r"\b(?:limit|answer|solution|value|number|integer|maximum|minimum|it) does(?: not|n't) exist\b"
+    r"(?![^\n]*\b(?:so|thus|hence|therefore)\b)",
+    re.IGNORECASE,
 )
 _WORDS_OF_REFUSALS = (
     *(
@@ -87,6 +100,7 @@ _WORDS_OF_REFUSALS = (
         "unknown",
     ),
     *("incorrect", "wrong", "as an", "question", "problem", "task", "exercise"),
+    *("undefined", "no answer", "solution", "division"),
 )
 _DENIES = re.compile(
     r"\b(?:is|was|(?<!\bthat )(?<!\bwho )(?<!\bwhich )(?:are|were))(?:\snot|n't)\b", re.IGNORECASE
@@ -335,7 +349,7 @@ def denies_number(sentence: str) -> bool:
 
 
 def _draws_none(sentence: str, head: str) -> bool:
-    if denies_number(sentence):
+    if denies_number(sentence) or ("exist" in sentence and _NONE_EXISTS.search(sentence)):
         return True
     folded = sentence.casefold()
     if has_one_of(folded, _WORDS_OF_GUESSES) and _GUESSES.search(sentence):

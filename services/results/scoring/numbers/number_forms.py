@@ -80,6 +80,17 @@ _COLOR = re.compile(r"\\(?:text)?color\s?\{[a-z]+\}")
 _CLOSING_DOLLAR = re.compile(r"\$(?<=[\d})].)(?=[\s.,;:)]|\Z)")
 _TAG = re.compile(r"</?(?:b|i|u|em|strong|p|span|mark|code|br)\s?/?>", re.IGNORECASE)
 _MAY_CALL = re.compile(r"\((?<=[A-Za-z}\d].)|\\[lgmdP]")
+# "Minus" before a number in other languages, but neither "plus or minus" nor "at least" ("au moins").
+_MINUS_ABROAD = re.compile(
+    r"(?<!плюс.)минус\s?(?=\S?\d)|(?<![胜勝正])[负負](?=\d)|(?:零下|氷点下|マイナス)\s?(?=\d)"
+    r"|(?<!플러스 )(?<!플러스)(?:영하|마이너스)\s?(?=\d)",
+    re.IGNORECASE,
+)
+_MINUS_IN_LATIN = re.compile(
+    r"\b(?<!\bau )(?<!\bdu )(?<!\bal )(?<!lo )(?<!\bo )(?<!\ba )(?<!ou )(?<!plus )"
+    r"(?:menos|moins|meno)\s(?=\S?\d)",
+    re.IGNORECASE,
+)
 _GROUPED_DIGITS = re.compile("(?<=[0-9])\uff0c(?=[0-9])")
 
 
@@ -116,8 +127,12 @@ def in_one_form(text: str) -> str:
     if not text.isascii() and _IN_OTHER_FORM.search(text):
         text = _SPACES.sub(",", text).translate(_DIGITS)
         text = _GROUPED_DIGITS.sub(",", text) if "\uff0c" in text else text
-        text = _VULGAR_FRACTION.sub(lambda one: " " + _decomposed(one[0]).replace("\u2044", "/"), text)
+        text = _VULGAR_FRACTION.sub(_as_fraction, text)
         text = _RAISED.sub(lambda run: "^" + _decomposed(run[0]).replace("\u2212", "-"), text)
+    if not text.isascii():
+        text = _MINUS_ABROAD.sub("-", text).replace("正负", "±")
+    if "enos " in text or "oins " in text or "eno " in text:
+        text = _MINUS_IN_LATIN.sub("-", text)
     text = _TAG.sub(" ", text) if "</" in text else text
     text = _CLOSING_DOLLAR.sub("", text) if "$" in text else text
     if "\\" in text and ("|" in text or "vert" in text):
@@ -135,6 +150,12 @@ def in_one_form(text: str) -> str:
     text = _STARS.sub(_unless_computed_with, text) if "*" in text else text
     text = _OTHER_EMPHASIS.sub("", text) if "_" in text or "`" in text else text
     return _CURRENCY_WORD.sub("$", text)
+
+
+def _as_fraction(found: re.Match[str]) -> str:
+    """A space keeps the whole number of a mixed one apart, and a sign stays beside its number."""
+    is_signed = found.string[: found.start()].endswith("-")
+    return ("" if is_signed else " ") + _decomposed(found[0]).replace("\u2044", "/")
 
 
 def _grouped(found: re.Match[str]) -> str:

@@ -56,6 +56,9 @@ _STATEMENT = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+# 1.250 is a quarter more than one, or more than a thousand.
+_MAY_BE_GROUPS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}\.\d{3}(?!\d|[.,]\d)")
+_BEYOND_LATIN = "\u0250"
 _WORDS_OF_STATEMENTS = ("ans", "final")
 _DENIED = re.compile(r"\s*(?:not|no|isn't|n't|cannot|can't|unknown|unclear)\b", re.IGNORECASE)
 # Also before a statement: a step on the way, or the answer of another.
@@ -151,12 +154,16 @@ _STEP = re.compile(r"\W*(?:steps?|first|next|then|let)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """`claim` is its first sentence; `rest` follows it; `is_heading`: nothing but a colon leads to it."""
+    """`claim` is its first sentence; `rest` follows it; `is_heading`: nothing but a colon leads to it.
+
+    `may_group`: in its language a point may stand between groups of digits: "Respuesta: 1.250".
+    """
 
     claim: str
     rest: str
     is_final: bool
     is_heading: bool
+    may_group: bool
 
 
 def stated_number(text: str, *, is_cut: bool = False) -> WrittenNumber | None:
@@ -250,7 +257,9 @@ def _statements(text: str) -> tuple[list[_Statement], bool, str]:
         elif not claim.rstrip().endswith("?") and has_number(claim):
             rest = text[text.find(claim, found.end()) + len(claim) :]
             is_heading = found[0].rstrip().endswith(":")
-            statements.append(_Statement(claim, rest, "final" in found[0].casefold(), is_heading))
+            is_final = "final" in found[0].casefold()
+            may_group = found.re is not _STATEMENT and found[0] < _BEYOND_LATIN
+            statements.append(_Statement(claim, rest, is_final, is_heading, may_group))
     return statements, is_denied, "".join((*kept, text[end:]))
 
 
@@ -285,6 +294,8 @@ def _stated(statement: _Statement, text: str, *, is_cut: bool) -> WrittenNumber 
     if statement.is_heading and _is_prose(statement.claim) and has_number(statement.rest):
         # A heading above the whole answer.
         return None if is_cut else concluded(f"{statement.claim}\n{statement.rest}", text)
+    if statement.may_group and _MAY_BE_GROUPS.search(statement.claim):
+        return None
     if not statement.is_heading and is_of_a_name(f"is {statement.claim}"):
         return None
     return _unless_taken_back(claimed(statement.claim) or computed(statement.claim), statement.rest)
