@@ -12,6 +12,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from proctor.v1 import change_pb2 as _change_pb2
 from proctor.v1 import outcome_pb2 as _outcome_pb2
+from proctor.v1 import rollout_pb2 as _rollout_pb2
 from proctor.v1 import sample_pb2 as _sample_pb2
 import builtins as _builtins
 import sys
@@ -602,6 +603,7 @@ class RunOrder(_message.Message):
     JUDGES_FIELD_NUMBER: _builtins.int
     UNTIL_DECIDED_FIELD_NUMBER: _builtins.int
     WITHOUT_JUDGES_FIELD_NUMBER: _builtins.int
+    AGENT_KIND_FIELD_NUMBER: _builtins.int
     project_id: _builtins.int
     """Project that groups runs, at least 0; 0 means none."""
     suite: _builtins.str
@@ -648,6 +650,10 @@ class RunOrder(_message.Message):
     """Tool whose log the run was imported from, for example "lm-eval"; set by ImportRun only, and ignored in SubmitRun."""
     without_judges: _builtins.bool
     """No judges, also where the suite names some. An order without `judges` has those of its suite. Refused beside `judges`."""
+    agent_kind: _rollout_pb2.AgentKind.ValueType
+    """Agent that works on the tasks; set by orders of rollouts only, and ignored in SubmitRun. The answers of a run with the agent oracle or
+    none are no model's: leaderboards, histories and averages leave it out.
+    """
     @_builtins.property
     def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tasks of the suite to run; empty means all. Only for a suite."""
@@ -714,10 +720,11 @@ class RunOrder(_message.Message):
         judges: _abc.Iterable[Global___NamedJudge] | None = ...,
         until_decided: Global___UntilDecided | None = ...,
         without_judges: _builtins.bool = ...,
+        agent_kind: _rollout_pb2.AgentKind.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "completion_window_seconds", b"completion_window_seconds", "judge", b"judge", "limit", b"limit", "max_cost", b"max_cost", "num_fewshot", b"num_fewshot", "params", b"params", "rollouts", b"rollouts", "until_decided", b"until_decided"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "base_url", b"base_url", "completion_window_seconds", b"completion_window_seconds", "dataset_id", b"dataset_id", "imported_from", b"imported_from", "judge", b"judge", "judges", b"judges", "limit", b"limit", "line_models", b"line_models", "max_cost", b"max_cost", "metrics", b"metrics", "model", b"model", "num_fewshot", b"num_fewshot", "params", b"params", "priority", b"priority", "project_id", b"project_id", "prompt_form", b"prompt_form", "reasoning", b"reasoning", "reuse_answers", b"reuse_answers", "rollouts", b"rollouts", "row_rollouts", b"row_rollouts", "scoring_method", b"scoring_method", "stream_answers", b"stream_answers", "suite", b"suite", "tasks", b"tasks", "truncation", b"truncation", "until_decided", b"until_decided", "without_judges", b"without_judges"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds", "_limit", b"_limit", "_max_cost", b"_max_cost", "_num_fewshot", b"_num_fewshot", "_rollouts", b"_rollouts", "agent_kind", b"agent_kind", "base_url", b"base_url", "completion_window_seconds", b"completion_window_seconds", "dataset_id", b"dataset_id", "imported_from", b"imported_from", "judge", b"judge", "judges", b"judges", "limit", b"limit", "line_models", b"line_models", "max_cost", b"max_cost", "metrics", b"metrics", "model", b"model", "num_fewshot", b"num_fewshot", "params", b"params", "priority", b"priority", "project_id", b"project_id", "prompt_form", b"prompt_form", "reasoning", b"reasoning", "reuse_answers", b"reuse_answers", "rollouts", b"rollouts", "row_rollouts", b"row_rollouts", "scoring_method", b"scoring_method", "stream_answers", b"stream_answers", "suite", b"suite", "tasks", b"tasks", "truncation", b"truncation", "until_decided", b"until_decided", "without_judges", b"without_judges"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__completion_window_seconds: _TypeAlias = _typing.Literal["completion_window_seconds"]  # noqa: Y015
     _WhichOneofArgType__completion_window_seconds: _TypeAlias = _typing.Literal["_completion_window_seconds", b"_completion_window_seconds"]  # noqa: Y015

@@ -513,8 +513,8 @@ class PlannedTask(_message.Message):
     samples_digest: _builtins.str
     """Digest of the sample set in hex."""
     request_json: _builtins.str
-    """What requests have beside the samples, as JSON object text: prompt_form, choice_instruction, agent, stop and the parameters of
-    generation. A name without a value is left out.
+    """What requests have beside the samples, as JSON object text: prompt_form, choice_instruction, agent, agent_kind, stop and the
+    parameters of generation. A name without a value is left out.
     """
     logged_by: _builtins.str
     """Tool whose log the answers are from, for example "lm-eval"; empty for a run that was ordered here."""

@@ -71,6 +71,11 @@ class AgentKind(ContractEnum):
     MINI = "mini", 5
     TERMINUS = "terminus", 6
 
+    @property
+    def asks_no_model(self) -> bool:
+        """Whether its answers are no model's, so that they count in no figure of one."""
+        return self in (AgentKind.ORACLE, AgentKind.NONE)
+
 
 class VerificationPlace(ContractEnum):
     """The sandbox of the tests: a fresh one with the agent's working folder, or the agent's own."""

@@ -37,6 +37,7 @@ class BenchmarkResult:
     `failing_tasks`: those of which too large a share failed; what is left of them may be the easy part.
     `is_stopped`: once it was decided between it and another run, so its figures are of a number of samples
     that hung on what they say. `cost` is None without a price. `less_is_better`: the figures of which it is.
+    `asks_no_model`: it is in no leaderboard, history or average, since its figures are no model's.
     """
 
     conditions: EvaluationConditions
@@ -51,6 +52,7 @@ class BenchmarkResult:
     cost: float | None = None
     currency: str = ""
     less_is_better: tuple[str, ...] = ()
+    asks_no_model: bool = False
 
     @property
     def headline(self) -> str:
@@ -132,6 +134,7 @@ def benchmark_result(run: EvaluatedRun, summary: RunSummary) -> BenchmarkResult:
         summary.cost,
         summary.price.currency if summary.price else "",
         tuple(sorted(less)),
+        plan.asks_no_model,
     )
 
 

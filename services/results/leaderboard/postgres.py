@@ -48,7 +48,8 @@ async def add_closed_run(
 ) -> None:
     """Lists a run as it was closed just now, unless it is listed with its epoch already.
 
-    One that is closed again keeps its place in time, and is compared again.
+    One that is closed again keeps its place in time, and is compared again. One that asks no model is found
+    by its id only.
     """
     run_id = plan.run_id
     reported = await transaction.fetchrow("read_environment", run_id=run_id)
@@ -67,6 +68,8 @@ async def add_closed_run(
         return
     if is_again:
         await transaction.execute("mark_uncompared", run_id=run_id)
+    if result.asks_no_model:
+        return
     await transaction.execute("add_history_entries", run_id=run_id)
     await transaction.execute(
         "add_leaderboard_entries",

@@ -1,5 +1,6 @@
 """The plan of a run, its record (tasks, epoch, whether it still accepts outcomes) and its progress."""
 
+import json
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from datetime import datetime
 from functools import cached_property
 
 from proctor.values.comparison import Decision
+from proctor.values.rollout import AgentKind
 from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, RunCounts, RunState
 from proctor.values.scoring import OutputType, ScoringMethod, TaskGroup, TaskScoring
 from proctor.values.usage import ModelPrice
@@ -109,6 +111,13 @@ class RunPlan:
     groups: tuple[TaskGroup, ...] = ()
     max_failed_share: float = DEFAULT_MAX_FAILED_SHARE
     row_rollouts: tuple[int, ...] = ()
+
+    @property
+    def asks_no_model(self) -> bool:
+        """Whether its answers are the tasks' own solutions, or none: then its figures are no model's."""
+        requests = [json.loads(task.provenance.request_json or "{}") for task in self.tasks]
+        kinds = {request.get("agent_kind") for request in requests}
+        return any(kind.asks_no_model for kind in AgentKind if kind in kinds)
 
     @property
     def total(self) -> int:

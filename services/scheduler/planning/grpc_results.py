@@ -129,6 +129,7 @@ def _request(run: Run, task: TaskToOpen, *, completes_text: bool) -> Mapping[str
         "stop": planned.stop,
         "choice_instruction": INSTRUCTION_VERSION if is_choice else "",
         "agent": task.facts.get("agent", ""),
+        "agent_kind": order.agent_kind,
     }
     return {name: value for name, value in found.items() if value not in (None, "", (), {})}
 

@@ -128,6 +128,7 @@ def _run_submission(
         project_id=submission.project_id,
         rollouts=rows.rollouts,
         row_rollouts=rows.row_rollouts,
+        agent_kind=submission.agent.kind,
         params=submission.params,
         prompt_form=PromptForm.CHAT,
         max_cost=submission.max_cost,

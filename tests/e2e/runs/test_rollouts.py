@@ -16,6 +16,7 @@ from proctor.client.errors import Refused
 from proctor.stack.state import StackLock, StackState, write_stack_state
 from proctor.v1 import outcome_pb2, rollout_pb2, run_pb2
 from proctor.v1.artifact_service_pb2 import Artifact, ListArtifactsRequest, ReadArtifactRequest
+from proctor.v1.leaderboard_service_pb2 import ListClosedRunsRequest, ListHistoryRequest
 from proctor.v1.rollout_service_pb2 import GetRolloutsOrderRequest, ListRolloutsOrdersRequest
 from proctor.v1.scheduler_service_pb2 import DeleteRunRequest, ListRunsRequest
 from services.scheduler.runs.lifecycle.change_state import SWEEP_AFTER, SWEEP_SECONDS
@@ -131,6 +132,12 @@ async def test_agents_without_a_model_ask_none(
     assert (await stack.model_server.stats())["requests"] == 0
     rubrics = json.loads(outcome.outcome.answer.body_json)["rubrics"]
     assert [rubric["weighted_score"] for rubric in rubrics.values()] == [3.0 * (score == 1.0), 1.0]
+    # It is closed with its score, and no result of a model.
+    leaderboard, run = stack.client.leaderboard, ordered.runs[0]
+    assert run.order.agent_kind == agent.kind
+    [closed] = (await leaderboard.ListClosedRuns(ListClosedRunsRequest(run_ids=[run.run_id]))).entries
+    history = await leaderboard.ListHistory(ListHistoryRequest(benchmark=closed.benchmark, days=1))
+    assert history.total == len(history.entries) == 0
 
 
 async def test_a_verifier_without_a_result_is_a_failure_and_no_score(

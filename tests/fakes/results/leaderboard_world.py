@@ -1,9 +1,11 @@
 """Runs on a leaderboard: opened, answered, closed and listed, over whichever stores a test has."""
 
+import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from proctor.values.rollout import AgentKind
 from proctor.values.run import RunState
 from proctor.values.scoring import ScoringMethod, TaskGroup
 from proctor.values.usage import ModelPrice
@@ -52,6 +54,7 @@ class World:
         limit: int | None = None,
         method: ScoringMethod = ScoringMethod.LOGLIKELIHOOD,
         price: ModelPrice | None = None,
+        agent_kind: AgentKind | None = None,
     ) -> RunPlan:
         """An open run of four samples, so many of them answered well."""
         sample_set_id = new_id()
@@ -62,6 +65,10 @@ class World:
         facts = RunFacts(self.benchmark, 0, model, project_id, limit=limit, price=price)
         groups = (TaskGroup(self.benchmark, ("t0",)),)
         plan = replace(plan_of([4], [sample_set_id]), facts=facts, groups=groups, scoring_method=method)
+        if agent_kind:
+            request = json.dumps({"agent": f"{agent_kind}, 30 steps", "agent_kind": agent_kind})
+            provenance = replace(plan.tasks[0].provenance, request_json=request)
+            plan = replace(plan, tasks=(replace(plan.tasks[0], provenance=provenance),))
         await self.stores.records.open(plan, 1)
         rows = [scored(plan.run_id, answered(at)) for at in range(4)]
         wrong = [replace(row, scores={"acc": 0.0, "mcc": (0, 1)}) for row in rows[right:]]

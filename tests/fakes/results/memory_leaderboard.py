@@ -113,7 +113,8 @@ class MemoryLeaderboard:
         return [
             run
             for run in self._rows.closed.values()
-            if page.benchmark in ("", run.benchmark)
+            if not run.result.asks_no_model
+            and page.benchmark in ("", run.benchmark)
             and (page.benchmark or page.kind in (None, _kind(run)))
             and page.model in ("", run.model)
             and run.closed_at >= page.since
@@ -126,6 +127,7 @@ class MemoryLeaderboard:
             run
             for run in self._rows.closed.values()
             if run.benchmark == benchmark
+            and not run.result.asks_no_model
             and run.state is RunState.COMPLETED
             and project_id in (None, run.project_id)
         ]

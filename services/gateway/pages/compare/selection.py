@@ -17,6 +17,7 @@ from services.gateway.pages.addresses import address
 from services.gateway.pages.compare.address import CompareAddress
 from services.gateway.pages.filters import ModelFilter
 from services.gateway.pages.rows.closed_runs import ClosedRun, closed_run
+from services.gateway.pages.rows.runs import shown_model
 
 _MODELS = "models"
 # Runs that a sentence names.
@@ -182,7 +183,7 @@ def _chosen_run(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Leaderboar
     of_tasks = [figure for task in summary.tasks[:1] for figure in task.metrics]
     return LeaderboardEntry(
         run_id=run.run_id,
-        model=run.order.model,
+        model=shown_model(run.order),
         benchmark=benchmark_of(run.order),
         dataset_name=run.dataset_name,
         state=run.state,

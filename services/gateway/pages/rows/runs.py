@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from proctor.v1 import run_pb2
+from proctor.v1 import rollout_pb2, run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from services.gateway.api.queue import QueuedJob, queued_job
 from services.gateway.api.runs.job import archive_state
@@ -14,12 +14,21 @@ from services.gateway.pages.addresses import address
 
 _SHOWN = 8
 _SHOWN_OF_DATASET = 20
+# Answers that are no model's; the model of such an order only led to its workers.
+_NO_MODEL = {
+    rollout_pb2.AGENT_KIND_ORACLE: "the tasks' own solutions",
+    rollout_pb2.AGENT_KIND_NONE: "no work on the tasks",
+}
 
 
 class RunRow(QueuedJob):
-    """`dataset_id` and `dataset_name` are empty for a run over a suite."""
+    """`dataset_id` and `dataset_name` are empty for a run over a suite.
+
+    Where `asks_no_model`, `model` says instead whose answers they are.
+    """
 
     model: str
+    asks_no_model: bool
     dataset_id: str
     dataset_name: str
     rollouts: int
@@ -81,6 +90,11 @@ async def newest_runs(
     return NewestRuns(rows, listed.total, dataset_id, suite, now)
 
 
+def shown_model(order: run_pb2.RunOrder) -> str:
+    """The model, or in words whose answers they are instead."""
+    return _NO_MODEL.get(order.agent_kind, order.model)
+
+
 def run_row(run: run_pb2.Run) -> RunRow:
     return run_shown(RunRow, run, error=run.error.message)
 
@@ -88,5 +102,11 @@ def run_row(run: run_pb2.Run) -> RunRow:
 def run_shown(row: type[R], run: run_pb2.Run, **given: object) -> R:
     """`given` are the fields that only this row has, and its error."""
     return queued_job(
-        row, run, rollouts=max(1, run.order.rollouts), archive_state=archive_state(run), **given
+        row,
+        run,
+        model=shown_model(run.order),
+        asks_no_model=run.order.agent_kind in _NO_MODEL,
+        rollouts=max(1, run.order.rollouts),
+        archive_state=archive_state(run),
+        **given,
     )

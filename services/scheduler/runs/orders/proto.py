@@ -46,6 +46,7 @@ def order_from_proto(message: run_pb2.RunOrder) -> RunOrder:
     # Submissions of rollouts and imports set them.
     del order.row_rollouts[:]
     order.imported_from = ""
+    order.ClearField("agent_kind")
     if order.HasField("until_decided"):
         for name in ("against_run_id", "is_base", "seed"):
             order.until_decided.ClearField(name)

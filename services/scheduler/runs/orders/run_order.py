@@ -8,6 +8,7 @@ from proctor.values.generation import GenerationParams
 from proctor.values.judging.named_judge import NamedJudge
 from proctor.values.names.model_name import provider_of
 from proctor.values.priority import Priority, default_priority
+from proctor.values.rollout import AgentKind
 from proctor.values.scoring import MetricUse, PromptForm, Reasoning, ScoringMethod, Truncation
 from services.scheduler.judging.judge import Judge
 from services.scheduler.suites.suite import Generation
@@ -25,8 +26,8 @@ class RunOrder:
     call the model, are for data sets. The completion window counts from when the run was accepted.
     Orders of rollouts set `parallel_group`, which begins with the user. Of all runs with it, at most
     `parallel` rollouts are in flight. They may set `row_rollouts` too: the rollouts of each row, 0 to
-    `rollouts`. Imports set `imported_from`: the tool whose log the run was made of. `judges` judge the
-    answers in runs of their own, which are ordered once this one has completed.
+    `rollouts`, and set `agent_kind`. Imports set `imported_from`: the tool whose log the run was made of.
+    `judges` judge the answers in runs of their own, which are ordered once this one has completed.
     `until_decided`: the run is one of two that stop once they are decided between.
     `without_judges`: none of its suite either. `has_judges_of_suite`: resolved, and named none of its own.
     `takes_repeats`: it is not resolved yet and names no rollouts, so they are those that its tasks need.
@@ -56,6 +57,7 @@ class RunOrder:
     parallel: int | None = None
     reasoning: Reasoning = Reasoning.SEPARATE
     row_rollouts: tuple[int, ...] = ()
+    agent_kind: AgentKind | None = None
     judge: Judge | None = None
     imported_from: str = ""
     judges: tuple[NamedJudge, ...] = ()

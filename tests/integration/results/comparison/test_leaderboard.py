@@ -1,73 +1,39 @@
 """Boards and histories follow how runs are closed, in memory and in Postgres alike."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pytest
-import pytest_asyncio
 
+from proctor.values.rollout import AgentKind
 from proctor.values.run import RunKind, RunState
 from proctor.values.scoring import ScoringMethod
 from proctor.values.usage import ModelPrice
 from services.common.errors import DependencyUnavailable, TookTooLong
-from services.common.migrations import migrate
-from services.common.postgres import PostgresSession, connect_pool
 from services.results.leaderboard.add_baselines import SLOW_RUN_SECONDS
 from services.results.leaderboard.list_history import NEWEST
 from services.results.leaderboard.ports import (
     HistoryRange,
     HistoryTotals,
 )
-from services.results.leaderboard.postgres import PostgresBaselines, PostgresLeaderboard, PostgresWaitingRuns
-from services.results.leaderboard.process_leases import MAX_STARTS, ProcessLeases
+from services.results.leaderboard.process_leases import MAX_STARTS
 from services.results.leases.lease import Work, WorkKind
-from services.results.leases.postgres import PostgresLeases
 from services.results.outcomes.delete_run_record import DeleteRunRecord
-from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.runs.run_plan import PlannedTask
 from services.results.statistics.figure import Figure
 from tests.fakes.results.inline_scorer import InlineScorer
 from tests.fakes.results.leaderboard_world import A_DAY_AGO, World
 from tests.fakes.results.memory_leaderboard import (
-    MemoryBaselines,
-    MemoryLeaderboard,
-    MemoryWaitingRuns,
     ThreadCalls,
 )
-from tests.fakes.results.memory_leases import MemoryLeases
-from tests.fakes.results.memory_results import MemoryRows, memory_stores
 from tests.fakes.results.recorded_run import new_id
-from tests.fakes.results.stores import close_run_of, postgres_stores
-from tests.harness.servers import postgres_server
+from tests.fakes.results.stores import close_run_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 T = TypeVar("T")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def session() -> AsyncIterator[PostgresSession]:
-    async with postgres_server() as server:
-        await migrate(server.address, SCHEMA, MIGRATIONS)
-        async with await connect_pool(server.address, schema=SCHEMA) as pool:
-            yield PostgresSession(pool, QUERIES)
-
-
-@pytest.fixture(params=["memory", "postgres"])
-def world(request: pytest.FixtureRequest, session: PostgresSession) -> World:
-    if request.param == "memory":
-        rows = MemoryRows()
-        leases = MemoryLeases()
-        leased_runs = ProcessLeases(MemoryWaitingRuns(rows, leases), leases)
-        return World(
-            memory_stores(rows), MemoryLeaderboard(rows), MemoryBaselines(rows), leased_runs, new_id()
-        )
-    stores = postgres_stores(session)
-    baselines = PostgresBaselines(session)
-    leased_runs = ProcessLeases(PostgresWaitingRuns(session), PostgresLeases(session, holder=new_id()))
-    return World(stores, PostgresLeaderboard(session), baselines, leased_runs, new_id())
 
 
 async def test_the_latest_and_the_best_completed_run_of_each_model_are_found(world: World) -> None:
@@ -89,6 +55,22 @@ async def test_the_latest_and_the_best_completed_run_of_each_model_are_found(wor
         if one.run.model == "p/a"
     ]
     assert (entry.previous_run_id, entry.figure.mean) == (best.run_id, 0.5)
+
+
+@pytest.mark.parametrize("kind", [AgentKind.ORACLE, AgentKind.NONE])
+async def test_a_run_that_asks_no_model_is_in_no_list_of_models(world: World, kind: AgentKind) -> None:
+    asked = await world.run("p/a", right=2, agent_kind=AgentKind.SHELL)
+    unasked = await world.run("p/a", right=4, agent_kind=kind)
+    for plan in (asked, unasked):
+        await world.close(plan)
+    assert await world.listed() == await world.listed(is_best=True) == [("p/a", asked.run_id)]
+    for model in ("", "p/a"):
+        assert await world.history(model) == [(asked.run_id, RunState.COMPLETED)]
+    totals = await world.kept.totals(HistoryRange(world.benchmark, "", A_DAY_AGO, NEWEST, 10))
+    assert totals.runs == 1
+    # Its own page and the list of runs show what it came to.
+    [closed] = await world.kept.runs([unasked.run_id])
+    assert closed.result.mean("acc") == 1.0
 
 
 async def test_after_the_latest_run_was_deleted_the_one_before_counts_again(world: World) -> None:

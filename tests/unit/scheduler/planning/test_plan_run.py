@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from proctor.values.generation import GenerationParams
+from proctor.values.rollout import AgentKind
 from proctor.values.run import RunState
 from proctor.values.scoring import INSTRUCTION_VERSION, OutputType, PromptForm, ScoringMethod, TaskScoring
 from services.scheduler.limits.queue_limits import LimitChanges
@@ -161,6 +162,7 @@ async def test_top_p_of_0_is_sent_as_greedy() -> None:
         ({"params": GenerationParams(context_tokens=64)}, "context_tokens", 64),
         ({"params": GenerationParams(provider_params={"min_p": 0.1})}, "provider_params", {"min_p": 0.1}),
         ({"prompt_form": PromptForm.CHAT}, "prompt_form", "chat"),
+        ({"agent_kind": AgentKind.ORACLE}, "agent_kind", "oracle"),
     ],
 )
 async def test_what_requests_have_beside_the_samples_is_told_to_results(

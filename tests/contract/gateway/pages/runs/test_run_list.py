@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from proctor.v1 import leaderboard_pb2, run_pb2
+from proctor.v1 import leaderboard_pb2, rollout_pb2, run_pb2
 from services.common.errors import ErrorKind
 from services.scheduler.audit.audit_record import Outcome
 from tests.contract.gateway.pages.shown_pages import HOSTILE, RUN_ID, Shown, running, show
@@ -48,6 +48,21 @@ def heads(shown: Shown) -> list[str]:
 def form(harness: GatewayHarness) -> dict[str, Any]:
     headers = {"Origin": harness.http, "Content-Type": "application/x-www-form-urlencoded"}
     return {"method": "POST", "headers": headers}
+
+
+async def test_a_run_of_the_tasks_own_solutions_is_not_shown_as_a_models(harness: GatewayHarness) -> None:
+    check = running()
+    check.run_id, check.order.agent_kind = f"{RUN_ID[:-1]}3", rollout_pb2.AGENT_KIND_ORACLE
+    check.order.model = "openai/good-model"
+    harness.scheduler.put(check)
+    for path in ("/runs", "/"):
+        shown = await show(harness, path)
+        assert "the tasks&#39; own solutions" in shown.html, path
+        assert "good-model" not in shown.html, path
+    shown = await show(harness, f"/runs/{check.run_id}")
+    assert "<title>the tasks&#39; own solutions on glue" in shown.html
+    # The model led to its workers, so it is in the command that repeats the run, and nowhere is it linked to.
+    assert not [a["href"] for tag, a in shown.elements if tag == "a" and "/models/" in (a.get("href") or "")]
 
 
 async def test_runs_have_their_figures_and_what_they_differ_in(harness: GatewayHarness) -> None:
