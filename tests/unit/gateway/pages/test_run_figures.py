@@ -29,3 +29,14 @@ def test_every_share_is_drawn_and_of_other_units_only_the_first_metric() -> None
     assert drawn(("mcc", 0.1), ("acc", 0.6), ("perplexity", 12.0)) == ["mcc", "acc"]
     assert drawn(("bleu_max", 0.4), ("bleu_acc", 0.6)) == ["bleu_max"]
     assert drawn(("perplexity", 12.0), ("acc", 0.6)) == ["perplexity"]
+
+
+def test_the_headline_of_a_run_is_that_of_lists_and_leaderboards() -> None:
+    acc, mcc = (summary_pb2.MetricFigure(metric=name, mean=0.9) for name in ("acc", "mcc"))
+    tasks = [summary_pb2.TaskSummary(task=f"of_{each.metric}", metrics=[each]) for each in (mcc, acc)]
+    whole = summary_pb2.GroupSummary(group="glue", tasks=["of_mcc", "of_acc"], metrics=[acc, mcc])
+    headline = figures_view(run_pb2.Run(), summary_pb2.RunSummary(tasks=tasks, groups=[whole])).headline
+    assert headline is not None
+    assert headline.metric == "acc"
+    # No figure of one task stands for several.
+    assert figures_view(run_pb2.Run(), summary_pb2.RunSummary(tasks=tasks)).headline is None
