@@ -22,6 +22,7 @@ from proctor.values.reasoning.separated_text import SeparatedText, without_margi
 _BEGINS = re.compile(
     r"\s*(?:[<\[◁]|&lt;|\\u003c|assistant|analysis|thought\s*\n|here(?:'|’| i)s my thought)", re.IGNORECASE
 )
+_FIRST = frozenset("<[◁&\\aAtThH")
 _ON_THE_WAY = ("</", "[/", "◁/", "|>", "\uff5c>", "&lt;/", "\\u003c/", "assistantfinal", "<unused95>")
 _ANSWER_MARKS = (
     ("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
@@ -51,11 +52,13 @@ def separate_reasoning(text: str, *, is_cut: bool = False) -> SeparatedText:
 
 def may_have_reasoning(text: str) -> bool:
     """Whether the text has a sign of a mark at all."""
-    # A loop: of short answers, which have none, a generator would take most of the time.
-    for sign in _ON_THE_WAY:
-        if sign in text:
-            return True
-    return _BEGINS.match(text) is not None
+    # Most answers have no such letter, and are looked through no further.
+    if "/" in text or ">" in text or "assistantfinal" in text:
+        # A loop: of short answers a generator would take most of the time.
+        for sign in _ON_THE_WAY:
+            if sign in text:
+                return True
+    return text.lstrip()[:1] in _FIRST and _BEGINS.match(text) is not None
 
 
 def _unwrapped(found: SeparatedText) -> SeparatedText:

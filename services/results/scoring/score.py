@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 from proctor.values.making.quickly_made import quickly_made
 
@@ -71,17 +72,28 @@ class Score:
         return {**self.scores, **self.values} if self.values else self.scores
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class MetricResult:
     """The result of one metric. `value` None: it lacks what the metric needs; `prediction` None: it
-    could not be read. `vote` identifies the prediction where the rollouts of a sample vote. `counts`: what
-    the answer adds to a figure of all, instead of a value.
+    could not be read. `voted`: the text, or the label of a choice, for which a rollout votes where those of a
+    sample do. `counts`: what the answer adds to a figure of all, instead of a value.
     """
 
     value: ScoreValue | None
     prediction: str | None
-    vote: int
+    voted: str | int | None
     counts: Sequence[float] = ()
+
+    @property
+    def vote(self) -> int:
+        """The same for the same text, and exact as a double."""
+        if self.voted is None:
+            return UNREAD
+        if isinstance(self.voted, int):
+            return self.voted
+        # Six bytes: 48 bits fit exactly into the 53 of a double, as which scores are stored.
+        return int.from_bytes(blake2b(self.voted.encode(), digest_size=6).digest())
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,8 @@ def _read_text(
 def _read(
     pipeline: FilterPipeline, answer: Answer, choices: Sequence[str], filtered: Mapping[str, object]
 ) -> str | None:
-    if pipeline.coded_steps:
+    # Without them no pipeline has code, which takes longer to find out.
+    if filtered and pipeline.coded_steps:
         return read_rest(pipeline, filtered[pipeline.name], choices)
     return read_answer(pipeline, answer.text, choices)
 
@@ -155,7 +156,7 @@ def score_answer(
 ) -> Score:
     if scoring.is_unscored:
         return Score("")
-    if any(pipeline.name not in (filtered or {}) for pipeline in scoring.coded_pipelines):
+    if scoring.coded_pipelines and not {each.name for each in scoring.coded_pipelines} <= set(filtered or ()):
         raise ScoringImpossible("it is read by Python code of the task, which was not executed")
     if not (scoring.keeps_reasoning or scoring.is_loglikelihood):
         answer = without_reasoning(answer)

@@ -4,14 +4,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from proctor.values.code import CodeResult
+from proctor.values.making.quickly_made import quickly_made
 from proctor.values.metrics.catalogue import REWARD_UNSUSPECTED, UNSUSPECTED
 from proctor.values.metrics.metric import ScoreKind
 from proctor.values.rollout import RolloutVerdict
 from services.results.scoring.answer_rules import (
+    AnswerRule,
     ComparingRule,
     SameExpression,
     SameNumber,
@@ -23,7 +24,7 @@ from services.results.scoring.corpus_metrics import CORPUS_METRICS, corpus_metri
 from services.results.scoring.instructions.english import load_languages
 from services.results.scoring.instructions.followed import FollowedInstructions
 from services.results.scoring.numbers.written_numbers import named_number
-from services.results.scoring.score import UNREAD, MetricResult, NumberPair, ScoringImpossible, ScoringTarget
+from services.results.scoring.score import MetricResult, NumberPair, ScoringImpossible, ScoringTarget
 from services.results.scoring.stated_verdict import StatedPreference, StatedVerdict
 from services.results.scoring.text_match import squad_exact_match, squad_f1
 
@@ -157,6 +158,7 @@ MATCH_METRICS: Mapping[str, Callable[[CompiledMetric, str, str], float]] = {
 }
 
 
+@quickly_made
 @dataclass(frozen=True)
 class ReadText:
     """`prediction`: the answer as filtered; None where the filter found nothing, which matches no text.
@@ -172,31 +174,35 @@ class ReadText:
     is_cut: bool = False
 
     def score(self, metric: CompiledMetric) -> MetricResult:
-        if isinstance(metric.rule, StatedVerdict | StatedPreference):
-            return self._stated(metric.rule)
-        if isinstance(metric.rule, FollowedInstructions):
-            return self._followed(metric.rule, is_counted=metric.is_counted)
+        # In the order of what they take: most answers are compared with texts.
         if metric.rule:
-            return self._judged(metric.rule)
+            return self._ruled(metric, metric.rule)
+        if metric.name in MATCH_METRICS:
+            return self._result(self._best_match(metric))
         if metric.name in _OF_SUSPICIONS:
             return self._unsuspected(metric.name)
         if metric.is_executed:
             return self._executed(is_graded=metric.entry.kind is ScoreKind.GRADED)
-        if metric.name in MATCH_METRICS:
-            return self._result(self._best_match(metric))
         if metric.entry.kind.is_correlation:
             return self._result(self._numbers)
         if metric.name in CORPUS_METRICS:
             counts = counts_of(metric.name, self.prediction or "", self.target.texts)
-            return MetricResult(None, self.prediction, _vote(self.prediction), counts)
+            return MetricResult(None, self.prediction, self.prediction, counts)
         if metric.name not in OVERLAP_METRICS:
             raise ScoringImpossible(f"no metric {metric.name!r} for generated text")
         measure, figure = OVERLAP_METRICS[metric.name]
         return self._result(figure(self._overlap, measure))
 
+    def _ruled(self, metric: CompiledMetric, rule: AnswerRule) -> MetricResult:
+        if isinstance(rule, StatedVerdict | StatedPreference):
+            return self._stated(rule)
+        if isinstance(rule, FollowedInstructions):
+            return self._followed(rule, is_counted=metric.is_counted)
+        return self._judged(rule)
+
     def _result(self, value: float | NumberPair | None) -> MetricResult:
         """Refuses an answer without a value: it names no number, which the metric needs."""
-        return MetricResult(value, None if value is None else self.prediction, _vote(self.prediction))
+        return MetricResult(value, None if value is None else self.prediction, self.prediction)
 
     def _executed(self, *, is_graded: bool) -> MetricResult:
         """The verdict on a rollout, else the result of the answer's code: its score, or whether it passed."""
@@ -206,22 +212,22 @@ class ReadText:
         value = judged.score if is_graded else float(judged.is_passed)
         # Reasoning that never ended left no code.
         has_answer = self.verdict is not None or self.prediction is not None
-        return MetricResult(value, judged.detail if has_answer else None, _vote(judged.detail))
+        return MetricResult(value, judged.detail if has_answer else None, judged.detail)
 
     def _unsuspected(self, name: str) -> MetricResult:
         if self.verdict is None:
             raise ScoringImpossible("its rollout was not judged with it; retry the run instead")
         is_suspected, score = self.verdict.suspicions > 0, self.verdict.score
         value = float(not is_suspected) if name == UNSUSPECTED else None if is_suspected else score
-        return MetricResult(value, self.verdict.detail, _vote(self.verdict.detail))
+        return MetricResult(value, self.verdict.detail, self.verdict.detail)
 
     def _stated(self, rule: StatedVerdict | StatedPreference) -> MetricResult:
         """A verdict that cannot be read has no score: taken for the lowest, it would be one."""
         labels = rule.read(self.prediction or "", is_cut=self.is_cut)
         if labels is None:
-            return MetricResult(None, None, UNREAD)
+            return MetricResult(None, None, None)
         prediction = ", ".join(labels)
-        return MetricResult(rule.score(labels, self.target.texts), prediction, _vote(prediction))
+        return MetricResult(rule.score(labels, self.target.texts), prediction, prediction)
 
     def _followed(self, rule: FollowedInstructions, *, is_counted: bool) -> MetricResult:
         """Whether all instructions are followed; counted are those that are, and all that there are."""
@@ -231,7 +237,7 @@ class ReadText:
             self._instructions[rule.is_loose] = followed
         if is_counted:
             counts = [float(sum(followed)), float(len(followed))]
-            return MetricResult(None, self.prediction, _vote(self.prediction), counts)
+            return MetricResult(None, self.prediction, self.prediction, counts)
         return self._result(float(all(followed)))
 
     @cached_property
@@ -246,7 +252,7 @@ class ReadText:
         else:
             judged = rule.judge(answer, targets)
         prediction = judged.prediction or None
-        return MetricResult(float(judged.is_right and prediction is not None), prediction, _vote(prediction))
+        return MetricResult(float(judged.is_right and prediction is not None), prediction, prediction)
 
     def _best_match(self, metric: CompiledMetric) -> float:
         if self.prediction is None:
@@ -284,11 +290,3 @@ def _target_number(target: ScoringTarget) -> float:
     if number is None:
         raise ScoringImpossible(f"the target {shown_targets(target.texts[:1])} is not a number")
     return number
-
-
-def _vote(prediction: str | None) -> int:
-    """The same for the same text, and exact as a double."""
-    if prediction is None:
-        return UNREAD
-    # Six bytes: 48 bits fit exactly into the 53 of a double, as which scores are stored.
-    return int.from_bytes(blake2b(prediction.encode(), digest_size=6).digest())

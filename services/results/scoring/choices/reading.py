@@ -24,6 +24,7 @@ place. Where choices are only letters, what they stand for may follow: "B. 42".
 import re
 from collections.abc import Sequence
 
+from proctor.values.scoring import are_letters
 from services.results.scoring.answer_marks import final_answer
 from services.results.scoring.answer_text import bare, unmarked
 from services.results.scoring.answer_words import has_one_of
@@ -90,6 +91,12 @@ _PLACE = re.compile(
     r"|\b(?:option|choice|alternative|answer choice) (?:#|no\. ?|number )?(?P<digit>[1-9])(?![\w.%])",
     re.IGNORECASE,
 )
+# What most answers are that say so: nothing else has to be looked for in them.
+_NOTHING_BUT_A_CLAIM = re.compile(
+    r"(?:the |my )?(?:final |correct )?answer(?: is:? |: ?)(?:option )?(?:\*\*)?\(?(?P<letter>[A-J])\)?"
+    r"(?:\*\*)?\.?",
+    re.IGNORECASE,
+)
 _LETTER_NAMED = re.compile(r"\b(?:[A-HJ-Z]|I(?! [a-z]))\b(?!')")
 
 
@@ -113,6 +120,9 @@ def named_choice(
         label = options.being(answer)
         if label is not None and not _MARK_OF_ANSWER.match(answer):
             return label
+        claim = _NOTHING_BUT_A_CLAIM.fullmatch(answer)
+        if claim and are_letters(choices) and claim["letter"] in options.letters:
+            return options.letters[claim["letter"]]
     prepared = _prepared(answer, options)
     label = _read(prepared, options, is_cut=is_cut)
     if label is not None or is_cut or _answers_apart(prepared):
