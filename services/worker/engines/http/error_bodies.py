@@ -12,7 +12,10 @@ from services.worker.engines.http.error_texts import short_text, status_in_text
 from services.worker.engines.parsed_json import count_of, object_of, objects_of, text_of
 
 _STATUS_TEXT = re.compile(r"\s*[45][0-9]{2}\s*")
-_STATUS_NAMES = ("code", "status", "status_code", "statusCode", "http_code", "type", "error_type", "reason")
+_STATUS_NAMES = (
+    *("code", "status", "status_code", "statusCode", "http_code", "type", "error_type", "reason"),
+    *("__type", "title"),
+)
 _SENTENCE_NAMES = (
     "message",
     "msg",
@@ -34,7 +37,18 @@ _NOT_LETTERS = re.compile(r"[^a-z]+")
 _ENDINGS = re.compile(r"(error|exception)+$")
 # Any of them holds an answer or a list, so that the rest of the document is no error.
 _ANSWER_NAMES = ("choices", "candidates", "data", "models", "content", "response")
-_BARE_NAMES = ("detail", "errors", "message", "msg", "base_resp", "error_msg", "error_message")
+_BARE_NAMES = (
+    "detail",
+    "errors",
+    "message",
+    "msg",
+    "base_resp",
+    "error_msg",
+    "error_message",
+    "fault",
+    "title",
+)
+_OF_ERRORS_ONLY = ("detail", "fault")
 
 
 def word_letters(word: object) -> str:
@@ -136,6 +150,7 @@ def _bare_error(document: Json) -> Json | None:
             return None
     # An answer of Ollama has a message too, which is an object.
     bare = any(isinstance(document.get(name), str | list) and document[name] for name in _BARE_NAMES)
+    bare = bare or any(object_of(document.get(name)) for name in _OF_ERRORS_ONLY)
     return document if bare or object_of(document.get("base_resp")).get("status_code") else None
 
 
@@ -144,7 +159,12 @@ def status_of_error(document: Json) -> int:
     values = [holder.get(name) for holder in _holders(document) for name in _STATUS_NAMES]
     named = next((status for value in values if (status := parse_status(value))), None)
     known = next((_STATUSES[word] for value in values if (word := word_letters(value)) in _STATUSES), None)
-    return named or known or status_in_text(_sentence(document)) or 500
+    return named or known or status_in_text(_sentence(document)) or (422 if _is_of_fields(document) else 500)
+
+
+def _is_of_fields(document: Json) -> bool:
+    """Whether FastAPI says which fields of the request are wrong."""
+    return any(isinstance(each.get("loc"), list) for each in objects_of(document.get("detail")))
 
 
 def parse_status(code: object) -> int | None:
@@ -162,6 +182,7 @@ def error_words(fields: Json) -> frozenset[str]:
 def _holders(document: Json) -> Iterator[Json]:
     """From the innermost: the error, the document around it, and what a proxy passes on."""
     error = object_of(document.get("error")) or object_of(document.get("detail"))
+    yield object_of(error.get("error"))
     yield error
     yield document
     yield from objects_of(document.get("errors"))

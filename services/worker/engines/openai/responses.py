@@ -111,7 +111,8 @@ def _chat_text(choice: Json, finish_reason: str) -> object:
 
 
 def content_text(content: object) -> object:
-    """The text of a list of parts, without those of reasoning; any other content as it is."""
+    """The text of a part or of a list of them, without those of reasoning; any other content as it is."""
+    content = [content] if isinstance(content, dict) else content
     if not isinstance(content, list):
         return content
     parts = [part if isinstance(part, dict) else {"text": part} for part in content]

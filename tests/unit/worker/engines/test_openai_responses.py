@@ -41,6 +41,7 @@ def test_answer_without_text_is_an_empty_answer() -> None:
     [
         [{"type": "text", "text": "Ber"}, {"type": "text", "text": "gen"}],
         ["Bergen"],
+        {"type": "text", "text": "Bergen"},
         [{"type": "output_text", "text": "Bergen", "annotations": []}],
         [{"type": "text", "text": {"value": "Bergen", "annotations": []}}],
         [
@@ -50,7 +51,7 @@ def test_answer_without_text_is_an_empty_answer() -> None:
         [{"type": "reasoning", "text": "Oslo?"}, None, {"type": "text", "text": "Bergen"}],
     ],
 )
-def test_a_content_of_parts_is_their_text_without_reasoning(parts: list[object]) -> None:
+def test_a_content_of_parts_is_their_text_without_reasoning(parts: object) -> None:
     assert answer_in(chat_document({"content": parts}), is_chat=True).text == "Bergen"
 
 

@@ -44,6 +44,12 @@ RAW = {"error": {"message": "maximum context length is 10 tokens", "code": "cont
         ({"choices": [{"text": "ok"}, {"error": {"message": "no", "type": "rate_limit_error"}}]}, 429),
         ({"object": "error", "message": "no", "code": 400}, 400),
         ({"type": "error", "error": {"type": "not_found_error"}}, 404),
+        ({"detail": {"error": {"message": "no such model", "code": 404}}}, 404),
+        ({"detail": [{"loc": ["body", "model"], "msg": "Field required", "type": "missing"}]}, 422),
+        ({"status": 401, "title": "Unauthorized"}, 401),
+        ({"title": "Unauthorized"}, 401),
+        ({"fault": {"faultstring": "Rate limit quota violation"}}, 429),
+        ({"__type": "ThrottlingException", "message": "Too many"}, 429),
     ],
 )
 def test_an_error_in_the_place_of_an_answer_stands_for_a_status(
