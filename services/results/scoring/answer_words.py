@@ -26,6 +26,9 @@ _LATIN = one_of(
     "(?:ist|lautet) (?:(?:daher|also|somit|folglich) )?die (?:richtige |korrekte )?antwort ?:?",
     "(?:die )?(?:richtige |korrekte )(?:option|lösung) ist",
     "(?:la )?(?:respuesta|opción|alternativa)(?: (?:final|correcta))?(?: (?:es|sería)| ?:)",
+    "la (?:letra )?correcta es",
+    # "I do not believe" asks for the same form of the verb.
+    "(?<!non )(?:penso|credo|ritengo) che la risposta(?: (?:finale|corretta|giusta|esatta))? sia",
     "(?:a )?(?:resposta|opção|alternativa)(?: (?:final|correta|certa))?(?: (?:é|seria)| ?:)",
     "(?:la )?(?:bonne |meilleure )?réponse(?: (?:finale|correcte|exacte))?(?: est(?: donc)?| ?:)",
     "(?:la )?(?:bonne )?(?:option|proposition)(?: correcte| exacte) est(?: donc)?",

@@ -301,7 +301,7 @@ def _behind_reason(answer: str, at: int) -> str:
 
 _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\. \Z")
 _WITHOUT_KIND = re.compile(
-    r"(?:\b(?:option|choice|answer|letter|opción|opção|opzione|optie|l'option|letra|lettre|lettera"
+    r"(?:\b(?:option|choice|answer|letter|opción|opção|opzione|optie|l'option|l'opzione|letra|lettre|lettera"
     r"|alternativa|la|a|die"
     r"|antwort|antwoord|risposta|réponse|respuesta|resposta|odpowiedź|jawaban|svar|ответ|вариант|the)\s+"
     r"|选项|選項|選択肢|[A-Z][.)]\s+)+\Z",

@@ -13,7 +13,7 @@ _OWN_LETTER = re.compile(r"[(\[]?([A-Za-z])[)\].:]\s+(?=\S)")
 _OPENING = re.compile(r"[ \t(\[{$'「『]{0,3}")
 _CLOSING = re.compile(r"(?:[.!]?[)\]}$'」』]){0,3}")
 _KIND = re.compile(
-    r"(?:the )?(?:(?:answer )?(?:option|choice)|answer|letter|opción|opção|opzione|optie|letra|lettre"
+    r"(?:the )?(?:(?:answer )?(?:option|choice)|answer|letter|opción|opção|(?:l')?opzione|optie|letra|lettre"
     r"|buchstabe|alternativa|antwort|antwoord|réponse|risposta|respuesta|resposta|вариант|ответ|选项"
     r"|選項|選択肢|الخيار|विकल्प)[ \t]*",
     re.IGNORECASE,

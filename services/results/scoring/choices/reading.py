@@ -66,6 +66,16 @@ _QUOTED_TEXT = re.compile(
     r"\s?[\"“「](?=\w[^\"”」\n]*[\"”」][.。]?\s*(?:\n|\Z))",
     re.IGNORECASE,
 )
+# "No es A, sino B": what it is not goes.
+_REPLACED_ABROAD = re.compile(
+    r"(?:\b(?:no|non|não) (?P<verb>es|è|é)|\bnicht|\bniet|\bce n'est pas|不是|并非|並非)"
+    r" ?(?:la |el |die |a )?\(?[A-J]\)?[,，、]? ?"
+    r"(?:sino|bensí|bensì|ma|mas|mais|sondern|maar|而是)(?: es| è| é| c'est)? (?=\(?[A-J]\b|la |el )"
+    r"|不是 ?[A-J][,，、]? ?而是",
+    re.IGNORECASE,
+)
+_WORDS_OF_REPLACING = (" sino ", " bens", " ma ", " mas ", " mais ", "sondern ", " maar ", "而是")
+_NOT_ANOTHER = re.compile(r"(?<=[A-J])[,，] ?(?:而)?不是 ?[A-J](?=[。.]?\s*\Z)")
 _GOING_ON = (" is\n", " are\n", " be\n", " choose\n", " select\n", " pick\n", " reject\n", " exclude\n")
 _SENTENCE_GOES_ON = re.compile(
     r"\b(is|are|be|choose|select|pick|reject|exclude)[ \t]*\n\s*"
@@ -164,6 +174,10 @@ def _prepared(answer: str, options: ChoiceOptions) -> str:
     lines = lines.replace(" \n", "\n")
     lines = _SET_WORDS.sub(r"\1 ", lines) if "{" in lines else lines
     lines = _AFTER_FORMULA.sub(". ", lines) if "$$" in lines else lines
+    if has_one_of(lines, _WORDS_OF_REPLACING):
+        lines = _REPLACED_ABROAD.sub(_without_replaced, lines)
+    if not lines.isascii():
+        lines = _NOT_ANOTHER.sub("", lines)
     asked = _ASKED_AGAIN.match(lines)
     lines = lines[asked.end() :] if asked else lines
     lines = without_views(lines)
@@ -177,6 +191,11 @@ def _prepared(answer: str, options: ChoiceOptions) -> str:
     if mark and asked:
         return lines[mark.end() :]
     return _behind_mark(lines, mark.end(), options) if mark and "A" in options.letters else lines
+
+
+def _without_replaced(found: re.Match[str]) -> str:
+    """The verb stays where its subject stands before it."""
+    return f"{found['verb']} " if found["verb"] and found.string[: found.start()].strip() else ""
 
 
 def _option_in_place(found: re.Match[str], options: ChoiceOptions) -> str:
