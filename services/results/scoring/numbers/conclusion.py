@@ -118,7 +118,8 @@ _GUESSES = re.compile(
     r"\b(?:maybe|perhaps|possibly) (?:about |around |it's |it is )?\S?\d"
     r"|(?:\A\W*|\b(?:it|that|this|but|or) )(?:could|might|may) (?:also )?be (?:about |around )?\S?\d"
     r"|\b(?:give or take|plus or minus) \S?\d"
-    r"|\b(?:i doubt|anything but|nobody|no one|would have (?:said|guessed|thought))\b[^.,;:=]*\d"
+    r"|\b(?:i doubt|i (?:don't|do not) think|anything but"
+    r"|nobody|no one|would have (?:said|guessed|thought))\b[^.,;:=]*\d"
     r"|\d\S* (?:[a-z]+ )?(?:is|are|was|were|would be|seems?) (?:way |far |much )?too [a-z]+\b"
     r"|\A\W*(?:suppose|imagine|if (?:it|that|this) (?:were|was))\b"
     r"(?![^\n]*(?:=|\b(?:then|so|thus|hence|therefore)\b))"
@@ -127,7 +128,7 @@ _GUESSES = re.compile(
 )
 _WORDS_OF_GUESSES = (
     *("maybe", "perhaps", "possibly", " be ", "doubt", "anything", "nobody", "no one", "have ", "too "),
-    *("suppose", "imagine", "if ", "let ", " take ", " minus "),
+    *("suppose", "imagine", "if ", "let ", " take ", " minus ", "t think"),
 )
 # Behind the last number: "18. No." and "18. Hmm, or 20?"
 _WAVERS = re.compile(

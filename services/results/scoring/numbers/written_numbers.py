@@ -35,6 +35,32 @@ _BOUND_BEFORE = re.compile(
     r"|half(?:\s+of)?|twice|thrice|double|triple|(?:square|cube|root|factorial|reciprocal)\s+of)\s+\S?\d",
     re.IGNORECASE,
 )
+_BOUND_IN_HAN = re.compile(
+    r"(?:至少|最少|最多|超过|超過|不到|不足|多于|少于|大于|小于)\s?\S?\d"
+    r"|\d[\d.,]*\s?\w{0,2}\s?(?:以上|以下|未満|未满|이상|이하|미만|초과)"
+)
+_BOUND_ABROAD = re.compile(
+    r"\b(?:au moins|au plus|plus de|moins de|al menos|por lo menos|como máximo|más de|menos de"
+    r"|almeno|al massimo|più di|meno di|pelo menos|no máximo|no mínimo|mais de|mindestens|höchstens|mehr als"
+    r"|weniger als|minstens|hoogstens|meer dan"
+    r"|minder dan|не менее|не более|более|менее|en az|en fazla)\s\S?\d",
+    re.IGNORECASE,
+)
+_WORDS_OF_BOUNDS_ABROAD = (
+    *("au ", "plus", "moins", "menos", "máximo", "más", "almeno", "massimo", "più", "meno", "mínimo", "mais"),
+    *(
+        "destens",
+        "höchstens",
+        " als ",
+        "minstens",
+        "hoogstens",
+        " dan ",
+        "более",
+        "менее",
+        "en az",
+        "en fazla",
+    ),
+)
 _WORDS_OF_BOUNDS = (
     *("than", "over", "under", "least", "most", "up"),
     *("half", "twice", "thrice", "double", "triple", "root", "square", "cube", "factorial", "reciprocal"),
@@ -163,6 +189,10 @@ def _is_not_itself(text: str) -> bool:
     if "." in text and has_one_of(folded, _OF_CURRENCIES) and _POINT_OF_CURRENCY.search(text):
         return True
     if has_one_of(folded, _WORDS_OF_BOUNDS) and _BOUND_BEFORE.search(text):
+        return True
+    if not text.isascii() and _BOUND_IN_HAN.search(text):
+        return True
+    if has_one_of(folded, _WORDS_OF_BOUNDS_ABROAD) and _BOUND_ABROAD.search(text):
         return True
     if ":" in text and _RATIO.search(text):
         return True

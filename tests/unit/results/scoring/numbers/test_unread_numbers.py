@@ -186,3 +186,21 @@ from services.results.scoring.numbers.stated_number import stated_number
 )
 def test_an_answer_that_states_not_plainly_one_number_is_unread(answer: str) -> None:
     assert stated_number(final_answer(answer)) is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "至少12",
+        "超过12人",
+        "12個以上",
+        "12명 이상",
+        "au moins 12",
+        "más de 12",
+        "mindestens 12",
+        "не менее 12",
+        "I don't think it's 12.",
+    ],
+)
+def test_a_bound_or_a_denial_in_words_is_no_number(answer: str) -> None:
+    assert stated_number(answer) is None
