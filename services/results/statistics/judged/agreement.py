@@ -11,6 +11,8 @@ from services.results.statistics.intervals import NORMAL_975, RESAMPLES, SEED, p
 
 # Bounds the memory of a bootstrap: weights of so many draws and units at a time.
 _CELLS_AT_A_TIME = 2_000_000
+# Below any error of fewer than a billion units.
+_ROUNDING = 1e-6
 
 
 class Scale(StrEnum):
@@ -59,8 +61,9 @@ def cohens_kappa(first: Array, second: Array) -> Agreement:
     others = kept**2 * float((shares * sums).sum() - np.diag(shares) @ np.diag(sums))
     variance = (diagonal + others - (kappa - chance * kept) ** 2) / (units * (1 - chance) ** 2)
     stderr = math.sqrt(max(0.0, float(variance)))
-    if not stderr:
-        return Agreement(units, kappa)
+    # Of raters who always agree, and of one who says one thing only, the formula has no error but rounding.
+    if stderr < _ROUNDING:
+        return Agreement(units, round(kappa, 9) + 0.0)
     half = NORMAL_975 * stderr
     return Agreement(units, kappa, stderr, max(-1.0, kappa - half), min(1.0, kappa + half))
 

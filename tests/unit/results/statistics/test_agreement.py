@@ -37,6 +37,14 @@ def test_kappa_is_that_of_the_published_example_and_its_error_that_of_statsmodel
     assert found.ci_low == pytest.approx(reference.kappa_low)
 
 
+@pytest.mark.parametrize("units", [3, 7, 19, 31])
+def test_kappa_has_no_interval_where_its_error_is_rounding(units: int) -> None:
+    varied: Array = np.arange(units, dtype=np.float64) % 3
+    assert cohens_kappa(varied, varied) == Agreement(units, 1.0)
+    # One of them always says the same.
+    assert cohens_kappa(varied, np.zeros(units)) == Agreement(units, 0.0)
+
+
 @pytest.mark.parametrize(("scale", "value"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_alpha_is_that_of_the_published_example(scale: str, value: float) -> None:
     found = krippendorffs_alpha(OBSERVERS, Scale(scale))
