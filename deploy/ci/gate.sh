@@ -4,6 +4,8 @@
 set -uo pipefail
 # Options are separated by spaces; a star is none of the files here.
 set -f
+# Of an earlier gate of the job: this one may end without a decision.
+rm -f gate.md gate.xml
 [ -z "${GATEWAY:-}" ] || export PROCTOR_GATEWAY=$GATEWAY
 # shellcheck disable=SC2086  # several options
 proctor gate "$RUN" --against "$AGAINST" --margin "${MARGIN:-1pt}" ${PAGES:+--pages "$PAGES"} ${ARGUMENTS:-} \

@@ -47,6 +47,22 @@ def test_only_what_may_be_inconclusive_is_let_through(
     assert (found, output) == (ends, f"decision={decision}\n")
 
 
+def test_a_gate_without_a_decision_leaves_none_of_an_earlier_one(tmp_path: Path) -> None:
+    (tmp_path / "proctor").write_text("#!/bin/sh\nexit 3\n")
+    (tmp_path / "proctor").chmod(0o755)
+    for name in ("gate.md", "gate.xml"):
+        (tmp_path / name).write_text("PASS")
+    environ = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+        "RUN": "r",
+        "AGAINST": "b",
+    }
+    ended = subprocess.run(["bash", CI / "gate.sh"], cwd=tmp_path, env=environ, check=False, timeout=60)
+    assert ended.returncode == 3
+    assert [one.name for one in tmp_path.iterdir()] == ["proctor"]
+
+
 def test_inputs_are_arguments_and_never_a_script(tmp_path: Path) -> None:
     _, arguments, _ = gated(tmp_path, 0, ARGUMENTS="--task * --whole", PAGES="https://p", MARGIN="2pt")
     assert arguments.splitlines() == [
