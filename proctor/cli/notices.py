@@ -12,7 +12,7 @@ from proctor.cli.gateway import Session, command_group
 from proctor.cli.options import PROJECT_METAVAR, PageOption, read_project
 from proctor.cli.render.table import Column, date_and_time, table, texts
 from proctor.cli.render.terminal import say
-from proctor.cli.render.words import option_value
+from proctor.cli.render.words import counted, option_value
 from proctor.v1 import notice_service_pb2 as notice_pb2
 from proctor.values.names.notices import NoticeEvent
 from proctor.wire.enums import shown_word
@@ -87,7 +87,7 @@ async def show_sent(
 ) -> None:
     """Show what was sent, what waits, and what was given up."""
     request = notice_pb2.ListNoticesRequest(page_size=page_size, page_token=page, target_id=target)
-    session.terminal.show(await session.client.notices.ListNotices(request), _print_notices)
+    session.terminal.show(await session.client.notices.ListNotices(request), print_notices)
 
 
 def notices_group() -> typer.Typer:
@@ -131,11 +131,11 @@ def _print_targets(
     console.print(table(console, columns, rows, "targets"))
 
 
-def _print_notices(console: Console, found: notice_pb2.ListNoticesResponse) -> None:
+def print_notices(console: Console, found: notice_pb2.ListNoticesResponse) -> None:
     if not found.notices:
         say(console, "There is no notice.")
         return
-    columns = (*texts("at (UTC)"), Column("what", "whole"), *texts("sent"))
+    columns = (Column("at (UTC)", "whole"), *texts("what", "sent"))
     rows = ((date_and_time(each.created_at), each.text, _became(each)) for each in found.notices)
     console.print(table(console, columns, rows, "notices"))
     if found.next_page_token:
@@ -145,5 +145,5 @@ def _print_notices(console: Console, found: notice_pb2.ListNoticesResponse) -> N
 def _became(notice: notice_pb2.Notice) -> str:
     if notice.HasField("delivered_at"):
         return "yes"
-    waits = f"after {notice.attempts} attempts" if notice.HasField("next_try_at") else "given up"
+    waits = f"after {counted(notice.attempts, 'attempt')}" if notice.HasField("next_try_at") else "given up"
     return f"no, {waits}: {notice.problem}" if notice.problem else "waits"

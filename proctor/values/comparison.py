@@ -22,6 +22,11 @@ DEFAULT_GATE_ALPHA = 0.05
 MAX_ALPHA = 0.5
 
 
+def points_text(points: float) -> str:
+    """`points` with their unit: "1 point", "0.5 points"."""
+    return f"{points:g} point{'' if points == 1 else 's'}"
+
+
 class Verdict(ContractEnum):
     """The conclusion from the difference of two runs; UNDEFINED where no figure can be computed."""
 

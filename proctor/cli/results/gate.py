@@ -19,7 +19,7 @@ from proctor.client.errors import Refused
 from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
 from proctor.v1 import comparison_pb2, comparison_service_pb2
-from proctor.values.comparison import GATE_MAX_FAILED_SHARE, GATE_MAX_UNPARSED_SHARE
+from proctor.values.comparison import GATE_MAX_FAILED_SHARE, GATE_MAX_UNPARSED_SHARE, points_text
 from proctor.values.metrics.names import kind_of
 from proctor.wire.enums import word_of
 
@@ -158,8 +158,7 @@ def _write(path: Path, text: str) -> None:
 
 def print_gate(console: Console, decided: comparison_pb2.Gate) -> None:
     word = word_of(comparison_pb2.GateVerdict, decided.verdict).upper()
-    unit = "point" if decided.margin_points == 1 else "points"
-    accepted = f"accepted drop {decided.margin_points:g} {unit}, level {decided.alpha:.3g}"
+    accepted = f"accepted drop {points_text(decided.margin_points)}, level {decided.alpha:.3g}"
     say(
         console,
         Text.assemble((word, f"bold {_STYLES[decided.verdict]}"), f"  {decided.benchmark}, {accepted}"),

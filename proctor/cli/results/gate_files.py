@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from proctor.v1 import comparison_pb2
+from proctor.values.comparison import points_text
 from proctor.wire.enums import word_of
 
 _PASS, _FAIL = comparison_pb2.GATE_VERDICT_PASS, comparison_pb2.GATE_VERDICT_FAIL
@@ -50,7 +51,7 @@ def _markdown_lines(report: GateReport) -> Iterator[str]:
     yield f"### {word}: {_plain(gate.benchmark)}"
     yield ""
     run, base = (_plain(run_line(each)) for each in gate.runs)
-    yield f"{run} against {base}. Accepted drop: {gate.margin_points:g} points in each task."
+    yield f"{run} against {base}. Accepted drop: {points_text(gate.margin_points)} in each task."
     yield ""
     yield "| task | metric | run | base | run − base | limits | pairs | decision |"
     yield "|---|---|--:|--:|--:|--:|--:|---|"

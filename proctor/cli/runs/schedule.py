@@ -17,6 +17,7 @@ from proctor.client.errors import Refused
 from proctor.exit_codes import ExitCode
 from proctor.v1 import comparison_pb2
 from proctor.v1 import schedule_service_pb2 as schedule_pb2
+from proctor.values.comparison import points_text
 from proctor.wire.enums import word_of
 
 # The base of the run before.
@@ -191,7 +192,7 @@ def _firing_cells(firing: schedule_pb2.ScheduleFiring) -> Iterator[Cell]:
 
 def _gate_sentence(gate: schedule_pb2.ScheduleGate) -> str:
     base = f"run {gate.base_run_id}" if gate.base_run_id else "the one before"
-    return f"Each run is gated against {base}; a drop of {gate.margin_points:g} points is accepted."
+    return f"Each run is gated against {base}; a drop of {points_text(gate.margin_points)} is accepted."
 
 
 def _next(schedule: schedule_pb2.Schedule) -> str:
@@ -201,4 +202,4 @@ def _next(schedule: schedule_pb2.Schedule) -> str:
 def _next_sentence(schedule: schedule_pb2.Schedule) -> str:
     if schedule.HasField("paused_at"):
         return "It is paused."
-    return f"Its next run is ordered at {_next(schedule)} UTC."
+    return f"Its next run is ordered at {schedule.next_due_at.ToDatetime():%Y-%m-%d %H:%M:%S} UTC."

@@ -38,11 +38,15 @@ class CalibratedJudge:
         """A sentence about the marks that it takes."""
         figure = self.figure
         if not figure.is_calibrated:
-            missing = MIN_MARKS - figure.marks
-            return f"Uncalibrated: {missing} more marks of answers drawn at random calibrate it."
+            return f"Uncalibrated: {_more_marks(MIN_MARKS - figure.marks, 'calibrate')} it."
         if figure.more_marks is None:
             return "Marks alone cannot halve the interval: it takes more samples."
-        return f"{figure.more_marks:,} more marks of answers drawn at random halve the interval."
+        return f"{_more_marks(figure.more_marks, 'halve')} the interval."
+
+
+def _more_marks(count: int, verb: str) -> str:
+    one = count == 1
+    return f"{count:,} more mark{'' if one else 's'} of answers drawn at random {verb}{'s' if one else ''}"
 
 
 @dataclass(frozen=True, slots=True)

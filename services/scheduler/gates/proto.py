@@ -1,7 +1,7 @@
 """What results has decided of a gate, in a sentence."""
 
 from proctor.v1 import comparison_pb2
-from proctor.values.comparison import GateVerdict
+from proctor.values.comparison import GateVerdict, points_text
 from services.scheduler.gates.gated_run import GateDecision
 
 # Of the tasks that got worse.
@@ -20,7 +20,7 @@ def decision_from_proto(decided: comparison_pb2.Gate, dropped: comparison_pb2.Ga
 
 
 def _sentence(decided: comparison_pb2.Gate, dropped: comparison_pb2.Gate | None) -> str:
-    points = f"{decided.margin_points:g} point{'' if decided.margin_points == 1 else 's'}"
+    points = points_text(decided.margin_points)
     if decided.verdict == comparison_pb2.GATE_VERDICT_FAIL:
         return f"Worse than its base by more than {points}: {_worse_tasks(decided)}."
     if dropped is not None:

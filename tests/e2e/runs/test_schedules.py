@@ -49,6 +49,8 @@ async def test_schedule_is_added_on_the_command_line_and_fires(stack: StackHarne
     assert added.code == 0, added
     schedule = json.loads(added.out)["schedule"]
     schedule_id = schedule["schedule_id"]
+    told = (await proctor(stack, f"schedule show {schedule_id}")).out
+    assert "-02-01 03:30:00 UTC." in told, told
     assert schedule["next_due_at"].endswith("-02-01T03:30:00+00:00"), schedule
     shown = await http(stack, "GET", f"{SCHEDULES}/{schedule_id}")
     assert (shown.body["name"], shown.body["last_firing"], shown.body["firings"]) == ("nightly", None, [])

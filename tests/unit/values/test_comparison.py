@@ -1,6 +1,6 @@
-"""The order of samples: stored runs rest on it, so it stays what it is."""
+"""The order of samples: stored runs rest on it, so it stays what it is. And margins in words."""
 
-from proctor.values.comparison import sample_order
+from proctor.values.comparison import points_text, sample_order
 
 
 def test_the_order_of_a_seed_is_the_same_in_all_versions_and_in_both_runs() -> None:
@@ -11,3 +11,7 @@ def test_the_order_of_a_seed_is_the_same_in_all_versions_and_in_both_runs() -> N
 
 def test_every_sample_has_one_place() -> None:
     assert sorted(sample_order(3, 1000)) == list(range(1000))
+
+
+def test_one_point_is_no_plural() -> None:
+    assert [points_text(each) for each in (0, 0.5, 1, 2)] == ["0 points", "0.5 points", "1 point", "2 points"]

@@ -13,6 +13,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from proctor.cli.render.terminal import Terminal, execute, say
+from proctor.cli.render.words import counted
 from proctor.cli.results.cards.figures import ReadLines, count_recomputed, group_differences
 from proctor.client.errors import Refused
 from proctor.exit_codes import ExitCode
@@ -156,7 +157,7 @@ def _check_figures(card: Mapping[str, Any], export: Path | None, found: Checked)
     except _NOT_IN_FORM:
         found.faults.append("the export has lines that are no outcomes of this run")
         return
-    rest = f"; {signed} are only signed, as are all intervals" if signed else "; intervals are only signed"
-    found.notes.append(
-        f"{again} figures of tasks were computed again from {read.outcomes.leaves:,} outcomes{rest}."
-    )
+    verb = "is" if signed == 1 else "are"
+    rest = f"; {signed} {verb} only signed, as are all intervals" if signed else "; intervals are only signed"
+    figures = f"{counted(again, 'figure')} of tasks {'was' if again == 1 else 'were'} computed again"
+    found.notes.append(f"{figures} from {counted(read.outcomes.leaves, 'outcome')}{rest}.")

@@ -77,7 +77,11 @@ async def test_marks_correct_the_figure_of_a_judge(harness: ResultsHarness) -> N
     await marked(harness, judged, range(20))
     few = (await harness.answers.CalibrateJudge(request)).figure
     assert (few.marks, few.HasField("mean"), few.advice[:16]) == (20, False, "Uncalibrated: 10")
-    await marked(harness, judged, range(20, MARKS))
+    await marked(harness, judged, range(20, 29))
+    last = (await harness.answers.CalibrateJudge(request)).figure
+    assert (last.marks, last.HasField("mean")) == (29, False)
+    assert last.advice == "Uncalibrated: 1 more mark of answers drawn at random calibrates it."
+    await marked(harness, judged, range(29, MARKS))
     figure = (await harness.answers.CalibrateJudge(request)).figure
     assert (figure.samples, figure.marks) == (COUNT - 1, MARKS)
     assert figure.error_rate == pytest.approx(sum(map(int.__ne__, SAYS_YES[:MARKS], RIGHT[:MARKS])) / MARKS)

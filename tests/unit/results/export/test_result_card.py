@@ -202,6 +202,17 @@ def resigned(card: dict[str, Any]) -> dict[str, Any]:
     return card
 
 
+def test_one_figure_is_no_plural(export: Path) -> None:
+    card = made_card()
+    # One of a task is computed again, one of the other is only signed.
+    first, second = card["figures"]["tasks"]
+    del first["metrics"]["mcc"], second["metrics"]["acc"]
+    card["figures"]["groups"] = []
+    assert check(resigned(card), export, card["key"]).notes[-1] == (
+        "1 figure of tasks was computed again from 12 outcomes; 1 is only signed, as are all intervals."
+    )
+
+
 def test_signed_figures_that_do_not_follow_from_the_outcomes_are_found(export: Path) -> None:
     for name, value in (("mean", 0.7), ("n", 5)):
         card = made_card()
