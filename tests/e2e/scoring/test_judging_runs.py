@@ -16,6 +16,7 @@ from tests.e2e.harness.entry_points import API, http, proctor
 from tests.e2e.harness.run_ends import all_outcomes, completed, ended
 from tests.fakes.eventually import eventually
 from tests.fakes.providers.judge_verdicts import UNDECIDED
+from tests.harness.browser import Look, chromium, tab
 from tests.harness.stack_harness import MODEL, StackHarness
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -194,6 +195,17 @@ async def test_pages_show_the_judges_and_their_verdicts(
     assert f'href="/runs/{judged}"' in pages[f"/runs/{judging_id}"]
     assert f"proctor judge {judged} --model {JUDGE} --prompt correctness" in pages[f"/runs/{judging_id}"]
     assert "The answer says" in pages[f"/runs/{judging_id}/results"]
+
+
+async def test_all_columns_of_judges_are_in_sight(
+    stack: StackHarness, judged: str, judging: dict[str, Any]
+) -> None:
+    assert judging["run"]["run_id"]
+    async with chromium() as browser, tab(browser, f"http://{stack.stack.gateway_http}") as opened:
+        await opened.look(Look(1280))
+        await opened.open(f"/runs/{judged}")
+        table = opened.page.locator(".scroll").filter(has_text="Verdicts cost")
+        assert await table.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
 
 
 async def annotated_on_its_page(stack: StackHarness, judging_id: str, earlier: int) -> int:
