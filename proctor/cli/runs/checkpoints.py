@@ -52,7 +52,7 @@ def find_checkpoints(place: str, now: datetime) -> Sequence[Checkpoint]:
 
 def _complete(folders: Mapping[str, Mapping[str, "_File"]], now: datetime) -> Sequence[str]:
     complete = [name for name, files in folders.items() if _is_complete(files, now)]
-    return sorted(complete, key=_natural)
+    return sorted(complete, key=natural)
 
 
 def _is_complete(files: Mapping[str, _File], now: datetime) -> bool:
@@ -116,7 +116,8 @@ def _of_bucket(url: str) -> Mapping[str, Mapping[str, _File]]:
     return found
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
+def natural(name: str) -> list[tuple[int, str]]:
+    """A key to sort by, with numbers as numbers: step-900 is before step-1000."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBER.split(name)]
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -16,7 +16,7 @@ from proctor.cli.options import PROJECT_METAVAR, PROJECT_VARIABLE, points, read_
 from proctor.cli.render.table import Cell, Column, table
 from proctor.cli.render.terminal import say
 from proctor.cli.render.words import JsonValue, state_word
-from proctor.cli.runs.checkpoints import find_checkpoints, model_of
+from proctor.cli.runs.checkpoints import find_checkpoints, model_of, natural
 from proctor.cli.runs.trend import MAX_RUNS, MIN_RUNS, Trend, read_trend
 from proctor.cli.runs.trend_output import print_trend, trend_document
 from proctor.client.errors import ClientError, Refused, Unreachable
@@ -101,6 +101,8 @@ class _Watch:
     session: Session
     options: WatchOptions
     found: dict[tuple[str, str], Watched] = field(default_factory=dict)
+    # Models of checkpoints that have appeared, those that are gone too; the reference if it is one.
+    checkpoints: set[str] = field(default_factory=set)
     # By suite, over its checkpoints in order.
     trends: dict[str, Trend] = field(default_factory=dict)
 
@@ -124,10 +126,8 @@ class _Watch:
     async def read_trends(self) -> Sequence[str]:
         """Reads the trend of each suite whose completed runs have changed; returns the names of these."""
         read = []
-        models = [each for each in await self._models() if each != self.options.against]
         for suite in self.options.suite:
-            of_suite = [self.found[model, suite] for model in models if (model, suite) in self.found]
-            run_ids = [each.run.run_id for each in of_suite if each.run and each.is_complete][-MAX_RUNS:]
+            run_ids = series(self.found, self.checkpoints, suite)
             known = self.trends.get(suite)
             if len(run_ids) < MIN_RUNS or (known and known.run_ids == run_ids):
                 continue
@@ -157,7 +157,9 @@ class _Watch:
             now = datetime.fromtimestamp(time.time(), UTC)
             found = await asyncio.to_thread(find_checkpoints, self.options.checkpoints, now)
             chosen = [one for one in found if any(fnmatchcase(one.name, pattern) for pattern in patterns)]
-            return [model_of(one, self.options.model_form) for one in chosen]
+            models = [model_of(one, self.options.model_form) for one in chosen]
+            self.checkpoints.update(models)
+            return models
         listed = await self.session.client.runs.ListModels(scheduler_pb2.ListModelsRequest())
         names = {each.model for each in listed.models}
         return sorted(name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns))
@@ -243,6 +245,18 @@ class _Watch:
         except ClientError as error:
             # Such as runs under other conditions: it must not end the watch of the others.
             one.problem = error.message
+
+
+def series(
+    found: Mapping[tuple[str, str], Watched], checkpoints: Collection[str], suite: str
+) -> Sequence[str]:
+    """Ids of the completed runs of checkpoints over a suite, the latest ones, in the order of their steps.
+
+    A checkpoint that is copied late has its place by its step, not by when it appeared.
+    """
+    ordered = sorted(checkpoints, key=natural)
+    of_suite = [found[model, suite] for model in ordered if (model, suite) in found]
+    return [each.run.run_id for each in of_suite if each.run and each.is_complete][-MAX_RUNS:]
 
 
 async def watch_models(session: Session, options: WatchOptions) -> ExitCode:
