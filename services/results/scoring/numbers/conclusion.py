@@ -123,12 +123,14 @@ _GUESSES = re.compile(
     r"|\d\S* (?:[a-z]+ )?(?:is|are|was|were|would be|seems?) (?:way |far |much )?too [a-z]+\b"
     r"|\A\W*(?:suppose|imagine|if (?:it|that|this) (?:were|was))\b"
     r"(?![^\n]*(?:=|\b(?:then|so|thus|hence|therefore)\b))"
+    r"|\A\W*(?:for (?:example|instance)|e\.g\.|such as|assume),? \S?\d[\d.,]*\W*\Z"
     r"|\A\W*let [a-z] ?(?:=|be) ?\S?\d[\d.,]*\W*\Z",
     re.IGNORECASE,
 )
 _WORDS_OF_GUESSES = (
     *("maybe", "perhaps", "possibly", " be ", "doubt", "anything", "nobody", "no one", "have ", "too "),
-    *("suppose", "imagine", "if ", "let ", " take ", " minus ", "t think"),
+    *("suppose", "imagine", "if ", "let ", " take ", " minus ", "t think", "e.g.", "such as"),
+    *("for example", "for instance"),
 )
 # Behind the last number: "18. No." and "18. Hmm, or 20?"
 _WAVERS = re.compile(

@@ -200,6 +200,9 @@ def test_an_answer_that_states_not_plainly_one_number_is_unread(answer: str) -> 
         "mindestens 12",
         "не менее 12",
         "I don't think it's 12.",
+        "For example, 12.",
+        "e.g. 12",
+        "such as 12",
     ],
 )
 def test_a_bound_or_a_denial_in_words_is_no_number(answer: str) -> None:
