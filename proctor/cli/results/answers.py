@@ -15,6 +15,7 @@ from proctor.cli.options import PageOption, RunIdArgument
 from proctor.cli.render.terminal import quoted, say, write_verbatim
 from proctor.cli.render.words import JsonValue, document, option_value
 from proctor.cli.results.figures import figures_so_far, print_summary
+from proctor.cli.results.judged import judged_run
 from proctor.client.errors import Refused
 from proctor.client.pages import full_page
 from proctor.v1 import answer_service_pb2 as answer_pb2
@@ -103,15 +104,18 @@ async def results(
     client, terminal = session.client, session.terminal
     run = await client.run(run_id)
     summary = await figures_so_far(client, run_id)
+    judged = await judged_run(client, run)
     found, next_page = list[outcome_pb2.RecordedOutcome](), ""
     if has_answers:
         found, next_page = await full_page(client.outcomes.ListOutcomes, request, lambda page: page.outcomes)
     if not terminal.is_json:
         print_summary(terminal.out, run, summary)
+        for name, value in judged.facts():
+            say(terminal.out, Text.assemble((f"{name}: ", "bold"), value))
         if has_answers:
             _print_outcomes(terminal.out, found, next_page, has_rollouts=run.order.rollouts > 1)
         return
-    shown: dict[str, JsonValue] = {"run": document(run), "summary": document(summary)}
+    shown: dict[str, JsonValue] = {"run": document(run), "summary": document(summary), **judged.document()}
     if has_answers:
         shown |= {"outcomes": [document(each) for each in found], "next_page_token": next_page}
     terminal.emit(shown)

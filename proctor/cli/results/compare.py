@@ -16,6 +16,7 @@ from proctor.cli.gateway import Session
 from proctor.cli.render.table import Column, numbers, table, texts
 from proctor.cli.render.terminal import quoted, say, write_verbatim
 from proctor.cli.render.words import NONE, document, p_word, scoring_word
+from proctor.cli.results.judged import judging_runs
 from proctor.client.errors import ClientError, Refused, Unreachable
 from proctor.client.pages import all_pages
 from proctor.client.proctor_client import ProctorClient
@@ -26,7 +27,6 @@ from proctor.v1 import (
     leaderboard_service_pb2,
     run_pb2,
 )
-from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
 from proctor.wire.comparison_notes import (
     judge_warnings,
@@ -137,7 +137,7 @@ async def _notes_beside(client: ProctorClient, comparison: comparison_pb2.Compar
         known |= {*noise.run_ids}
         if noise.HasField("split"):
             notes.append(noise_sentence(run.model, noise, f"{noise.split.noise_floor:.4f}"))
-    judging = [await _judging_runs(client, run.run_id) for run in comparison.runs]
+    judging = [await judging_runs(client, run.run_id) for run in comparison.runs]
     names = names_of_runs(comparison.runs)
     notes += await _judged_differences(client, names, judging)
     return [*notes, *judge_warnings(names, judging)]
@@ -160,11 +160,6 @@ async def _judged_differences(
         if sentence := judged_sentence(names, first, found.difference):
             sentences.append(sentence)
     return sentences
-
-
-async def _judging_runs(client: ProctorClient, run_id: str) -> Sequence[run_pb2.Run]:
-    found = await client.runs.ListRuns(scheduler_pb2.ListRunsRequest(benchmark=run_id, page_size=50))
-    return [run for run in found.runs if run.order.judge.run_id == run_id]
 
 
 def _print_notes(console: Console, notes: Sequence[str]) -> None:

@@ -110,6 +110,12 @@ async def test_rest_orders_a_judge_once_and_lists_the_judges(stack: StackHarness
     calibrated = own["calibrated"]
     assert (calibrated["samples"], calibrated["marks"], calibrated["mean"]) == (5, 0, None)
     assert calibrated["advice"].startswith("Uncalibrated: 30 more marks")
+    for either in (judged, run.run_id):
+        told = " ".join((await proctor(stack, f"results {either}")).out.split())
+        assert f"as it is, run {run.run_id}. Uncalibrated: 30 more marks" in told
+        scripted = json.loads((await proctor(stack, f"results {either} --json")).out)
+        [judge] = [each for each in scripted["judges"] if each["run_id"] == run.run_id]
+        assert int(judge["calibrated"]["samples"]) == 5
     assert own["usage"]["completion_tokens"] == run.progress.usage.completion_tokens > 0
     job = (await http(stack, "GET", f"{API}/results/{run.run_id}")).body
     again = await http(stack, "POST", path, json=job["order"])
