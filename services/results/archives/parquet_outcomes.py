@@ -99,6 +99,9 @@ def _samples_of(file: pq.ParquetFile, group: int) -> tuple[OutcomeKey, OutcomeKe
 def _selected(group: pa.Table, run_id: str, selection: Selection) -> Iterator[tuple[OutcomeRow, int]]:
     keys = zip(group["sample"].to_pylist(), group["rollout"].to_pylist(), strict=True)
     indexes = [index for index, key in enumerate(keys) if selection.has(key)]
+    # Arrow takes no empty list: it has no type.
+    if not indexes:
+        return
     # Texts become objects only of rows that are wanted.
     table = group if len(indexes) == group.num_rows else group.take(indexes)
     columns = [_values(table, name) for name in SCHEMA.names]
