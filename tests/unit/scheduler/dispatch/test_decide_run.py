@@ -167,7 +167,8 @@ async def test_too_many_failures_of_what_was_asked_fail_a_stopped_run(harness: S
     (first, driver), _ = await start(harness)
     await harness.advance(driver, 3)
     harness.record.decisions[first.run_id] = replace(DECISION, failed=60)
-    await harness.work(first.run_id, lambda sample: "engine" if sample % 10 == 0 else "")
+    # Half of them: which samples come first is drawn, so a tenth of all may be none of a shard.
+    await harness.work(first.run_id, lambda sample: "engine" if sample % 2 == 0 else "")
     ended = await harness.finish(first.run_id, driver)
     assert ended.state is RunState.FAILED
     assert ended.error is not None
