@@ -1,7 +1,7 @@
 """The judges of a run below its figures: each as it is and corrected by marks, several as a panel."""
 
 from collections.abc import Awaitable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 from proctor.cli.render.words import JsonValue, counted, document, state_word
@@ -33,7 +33,7 @@ class JudgedRun:
     """`panels`: one for each question that several models have answered."""
 
     judges: Sequence[JudgedBy] = ()
-    panels: Sequence[annotation_pb2.GetPanelResponse] = field(default=())
+    panels: Sequence[annotation_pb2.GetPanelResponse] = ()
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """Lines, each with its name."""
