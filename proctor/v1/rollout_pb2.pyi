@@ -517,6 +517,7 @@ class ImageBuild(_message.Message):
     FETCHES_FIELD_NUMBER: _builtins.int
     NOTES_FIELD_NUMBER: _builtins.int
     LEFT_OUT_FIELD_NUMBER: _builtins.int
+    UNPLACED_FIELD_NUMBER: _builtins.int
     fetches: _builtins.bool
     """ADD reads addresses, which the engine of containers itself does."""
     @_builtins.property
@@ -531,6 +532,10 @@ class ImageBuild(_message.Message):
     def left_out(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Commands of RUN that are not executed where it is not built."""
 
+    @_builtins.property
+    def unplaced(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Files of COPY and ADD that the agent does not have where it is not built, by their paths."""
+
     def __init__(
         self,
         *,
@@ -538,10 +543,11 @@ class ImageBuild(_message.Message):
         fetches: _builtins.bool = ...,
         notes: _abc.Iterable[_builtins.str] | None = ...,
         left_out: _abc.Iterable[_builtins.str] | None = ...,
+        unplaced: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["fetches", b"fetches", "images", b"images", "left_out", b"left_out", "notes", b"notes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fetches", b"fetches", "images", b"images", "left_out", b"left_out", "notes", b"notes", "unplaced", b"unplaced"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

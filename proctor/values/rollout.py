@@ -225,13 +225,15 @@ class ImageBuild:
     """The build of an image by the Dockerfile of a task. `images`: it begins with them or copies from them.
 
     `fetches`: ADD reads addresses, which the engine itself does. `notes` of the task hold without it only.
-    `left_out` are commands of RUN that are not executed without it.
+    `left_out` are commands of RUN that are not executed without it, `unplaced` paths of files that the agent
+    does not have then.
     """
 
     images: tuple[str, ...] = ()
     fetches: bool = False
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    unplaced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,10 @@ class SolutionMayLack(SandboxError):
     """The solution scores {score} ({detail}), and its Dockerfile has what is not executed: {commands}."""
 
 
+class SolutionNotPrepared(SandboxError):
+    """The solution scores {score} ({detail}), and has not all files of its image: {reason}."""
+
+
 class StepNotPrepared(SandboxError):
     """The setup.sh of the step {step} failed: {output}"""
 

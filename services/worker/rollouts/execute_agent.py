@@ -21,7 +21,6 @@ from services.worker.verification.bundles import inflated_scripts
 
 SOLUTION = "/solution"
 _SOLVE = f"{SOLUTION}/solve.sh"
-_REMOVE = 'rm -rf -- "$1"/* "$1"/.[!.]*'
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class ExecuteAgent:
 
     async def _solve(self, sandbox: Sandbox, rollout_spec: RolloutSpec, trajectory: Trajectory) -> AgentEnd:
         # That of an earlier step of the task must not be executed again.
-        await sandbox.run(Command(("sh", "-c", _REMOVE, "sh", SOLUTION)))
+        await sandbox.run(Command(("rm", "-rf", "--", _SOLVE), cwd="/"))
         await sandbox.put(SOLUTION, await asyncio.to_thread(inflated_scripts, rollout_spec.task.solution))
         seconds = rollout_spec.task.limits.agent_seconds
         result = await sandbox.run(shell_command(rollout_spec, ("bash", _SOLVE), seconds))

@@ -251,6 +251,8 @@ class _OneRollout:
         own = ["/logs", *self.installers.writable, *([SOLUTION] if kind is AgentKind.ORACLE else [])]
         if _is_same(rollout_spec):
             own += tests_places(task)
+        # The Dockerfile may have made some of them.
+        own = [each for each in own if each not in task.folders]
         memory, disk = limits.memory_bytes, limits.disk_bytes
         shown = (*self.packages.shown, *self.installers.shown)
         if program is not None and program.is_shown:

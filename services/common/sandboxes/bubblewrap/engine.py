@@ -74,13 +74,15 @@ class BubblewrapEngine:
 
     async def _open(self, spec: SandboxSpec) -> tuple[Reply, BubblewrapSandbox]:
         limits = spec.limits
+        # The folder of settings is read-only in a writable root too; mounts in it are not.
+        plain = [each for each in spec.plain if not each.startswith("/etc/")]
         request = {
             "do": "open",
             "program": self.program,
             "writable": list(
-                dict.fromkeys((spec.workdir, *(each for each in spec.writable if each not in spec.plain)))
+                dict.fromkeys((spec.workdir, *(each for each in spec.writable if each not in plain)))
             ),
-            "plain": [each for each in spec.plain if each != spec.workdir],
+            "plain": [each for each in plain if each != spec.workdir],
             "read_only": [list(pair) for pair in (*self.read_only, *spec.shown)],
             "is_read_only": spec.is_read_only,
             "lifetime_seconds": spec.lifetime_seconds,

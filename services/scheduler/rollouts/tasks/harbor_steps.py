@@ -14,7 +14,7 @@ from services.scheduler.rollouts.tasks.harbor_verifier import (
     read_artifacts,
     refuse_in_verifier,
 )
-from services.scheduler.rollouts.tasks.task_folder import FolderFile, TaskFolder
+from services.scheduler.rollouts.tasks.task_folder import Files, FolderFile, TaskFolder
 
 MAX_STEPS = 200
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -46,9 +46,12 @@ def scores_last_step(config: Fields) -> bool:
     return strategy == "final"
 
 
-def step_tests(folder: TaskFolder, steps: tuple[RolloutStep, ...]) -> dict[str, FolderFile]:
-    """Tests and the files that steps add to the workspace, in the folders that a worker looks for."""
-    files = {f"shared/{path}": file for path, file in folder.below("tests").items()}
+def step_tests(folder: TaskFolder, steps: tuple[RolloutStep, ...], baked: Files) -> dict[str, FolderFile]:
+    """Tests and the files that steps add to the workspace, in the folders that a worker looks for.
+
+    `baked` are files that the image has in the folder of the tests.
+    """
+    files = {f"shared/{path}": file for path, file in {**baked, **folder.below("tests")}.items()}
     for step in steps:
         for inner, outer in (("tests", "steps"), ("workdir", "workdirs")):
             below = folder.below(f"steps/{step.name}/{inner}")

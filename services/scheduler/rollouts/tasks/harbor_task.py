@@ -20,12 +20,13 @@ from services.scheduler.rollouts.tasks.harbor_steps import (
 )
 from services.scheduler.rollouts.tasks.harbor_verifier import (
     TEST_PROGRAM,
+    VerifierFacts,
     is_separate,
     read_artifacts,
     read_verifier,
 )
 from services.scheduler.rollouts.tasks.named_folders import named_folders
-from services.scheduler.rollouts.tasks.task_folder import TaskFolder, bundle_of
+from services.scheduler.rollouts.tasks.task_folder import Files, TaskFolder, bundle_of
 
 CONFIG = "task.toml"
 _VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
@@ -73,7 +74,7 @@ def read_harbor(folder: TaskFolder, ordered_image: str = "") -> RolloutTask:
         verifier_environment=judged.environment | host_free(verifier, "env"),
         limits=_limits(config, steps),
         workspace=bundle_of(placed.workspace),
-        tests=bundle_of(step_tests(folder, steps) if steps else judged.tests),
+        tests=bundle_of(_tests(folder, steps, placed, judged)),
         solution=bundle_of(step_solutions(folder, steps) if steps else folder.below("solution")),
         notes=(
             *placed.notes,
@@ -120,6 +121,15 @@ def _limits(config: Fields, steps: tuple[RolloutStep, ...]) -> RolloutLimits:
         or config.inner("agent").number("timeout_sec", 1800.0, minimum=1),
         verifier_seconds=config.inner("verifier").number("timeout_sec", 600.0, minimum=1),
     )
+
+
+def _tests(
+    folder: TaskFolder, steps: tuple[RolloutStep, ...], placed: PlacedFiles, judged: VerifierFacts
+) -> Files:
+    """An image of the verifier's own has all of its tests."""
+    if steps:
+        return step_tests(folder, steps, placed.tests)
+    return judged.tests if judged.has_own_files else {**placed.tests, **judged.tests}
 
 
 def _instruction(folder: TaskFolder, steps: tuple[RolloutStep, ...]) -> str:

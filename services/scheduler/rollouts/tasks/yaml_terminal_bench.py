@@ -67,7 +67,7 @@ def read_terminal_bench(folder: TaskFolder, ordered_image: str = "") -> RolloutT
             verifier_seconds=config.number("max_test_timeout_sec", 60.0, minimum=1),
         ),
         workspace=bundle_of(placed.workspace),
-        tests=bundle_of(tests),
+        tests=bundle_of({**placed.tests, **tests}),
         solution=bundle_of(_solution(folder)),
         image=ordered_image,
         notes=(*placed.notes, *config.notes, *notes),

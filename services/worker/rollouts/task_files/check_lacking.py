@@ -4,13 +4,20 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from posixpath import dirname
 
 from packaging.utils import canonicalize_name
 
 from proctor.values.rollout import RolloutTask
 from services.common.sandboxes.sandbox import TarLimits
 from services.common.sandboxes.tar_files import read_files
-from services.worker.rollouts.errors import SolutionLacksNetwork, SolutionLacksProgram, SolutionMayLack
+from services.worker.rollouts.errors import (
+    SolutionLacksNetwork,
+    SolutionLacksProgram,
+    SolutionMayLack,
+    SolutionNotPrepared,
+)
+from services.worker.rollouts.task_files.set_up import FAILED
 from services.worker.verification.bundles import LeftFiles
 from services.worker.verification.image_packages import named_package
 from services.worker.verification.not_started import NO_NETWORK, NOT_INSTALLED
@@ -32,6 +39,11 @@ _MODULE = re.compile(
     r"No module named '?(?P<python>[A-Za-z]\w*)|there is no package called [‘'\"](?P<r>[\w.]+)"
     r"|Cannot find (?:module|package) '(?P<node>@?[a-z][\w./-]*)'"
 )
+# Of shells and programs, and of Python.
+_PATH = re.compile(
+    r"(/[^\s:'‘’\"]+)['’\"]?: No such file or directory|No such file or directory: ['\"](/[^'\"]+)"
+)
+_OF_EVERY_TASK = ("/", "/app", "/tmp")  # noqa: S108  # inside
 _BRINGS = re.compile(r"\b(?:install|add|curl|wget|clone)\b")
 _SHOWN, _SHOWN_CHARACTERS = 3, 200
 
@@ -49,7 +61,8 @@ def check_lacking(task: RolloutTask, result: VerifierResult, said: str, left: Le
     """`said` is what the solution printed, and `result` is below 1. What the tests miss may be in files that
     the solution `left`: that is not lacking.
 
-    A blocking call. Raises SolutionLacksProgram, SolutionLacksNetwork and SolutionMayLack.
+    A blocking call. Raises SolutionLacksProgram, SolutionLacksNetwork, SolutionMayLack and
+    SolutionNotPrepared.
     """
     score = f"{result.score:g}"
     lacking = next(_lacking(said), None)
@@ -64,8 +77,26 @@ def check_lacking(task: RolloutTask, result: VerifierResult, said: str, left: Le
     if lacking:
         reason = _reason(task, lacking)
         raise SolutionLacksProgram(score=score, detail=result.detail, name=lacking.name, reason=reason)
-    if brought := list(filter(_BRINGS.search, task.build.left_out)):
+    if reason := "; ".join(_not_prepared(task)):
+        raise SolutionNotPrepared(score=score, detail=result.detail, reason=reason)
+    brings = [_BRINGS, *_missing_folders(f"{said}\n{result.log}")]
+    if brought := [each for each in task.build.left_out if any(of.search(each) for of in brings)]:
         raise SolutionMayLack(score=score, detail=result.detail, commands=_shown(brought))
+
+
+def _not_prepared(task: RolloutTask) -> Iterator[str]:
+    if files := task.build.unplaced:
+        more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+        yield f"it lacks {', '.join(files[:_SHOWN])}{more}"
+    yield from [note for note in task.notes if note.startswith(FAILED)][:_SHOWN]
+
+
+def _missing_folders(text: str) -> list[re.Pattern[str]]:
+    """What names a file that is not there, or its folder."""
+    found = (_PATH.search(line) for line in plain_lines(text))
+    paths = (each[1] or each[2] for each in found if each)
+    folders = {folder for path in paths if (folder := dirname(path)) not in _OF_EVERY_TASK}
+    return [re.compile(rf"(?<![\w/.-]){re.escape(each)}(?![\w.-])") for each in sorted(folders)]
 
 
 def _is_likely(task: RolloutTask, lacking: _Lacking) -> bool:

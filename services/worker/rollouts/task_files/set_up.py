@@ -16,6 +16,8 @@ from services.worker.verification.bundles import at_their_folders
 # Folders that a sandbox is given for a task are there before its first step.
 _FOLDERS_ARE_THERE = 'mkdir() { command mkdir -p "$@"; }\n'
 _SHELLS = ("sh", "bash", "ash")
+# What a note of a step begins with.
+FAILED = "of RUN this failed: "
 # The time of all steps together.
 SETUP_SECONDS = 600.0
 
@@ -63,7 +65,7 @@ async def execute_steps(sandbox: Sandbox, steps: Sequence[SetupStep]) -> list[st
         )
         result = await sandbox.run(command)
         if not result.is_success:
-            notes.append(f"of RUN this failed: {_short(step.command[-1])} ({_reason(result)})")
+            notes.append(f"{FAILED}{_short(step.command[-1])} ({_reason(result)})")
     return notes
 
 

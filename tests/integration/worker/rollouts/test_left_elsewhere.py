@@ -16,6 +16,7 @@ from services.worker.rollouts.errors import (
     SolutionLacksNetwork,
     SolutionLacksProgram,
     SolutionMayLack,
+    SolutionNotPrepared,
 )
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.rollouts.rollout_result import RolloutResult
@@ -202,6 +203,34 @@ LACKING: Mapping[str, tuple[str, str, str, type[SandboxError], str]] = {
         SolutionLacksProgram,
         "lacks frob_ni_cate: PROCTOR_WORKER_VERIFIER_WHEELS",
     ),
+    "a file in a folder of the machine": (
+        "FROM ubuntu\nWORKDIR /app\nCOPY a.txt /usr/share/a/a.txt\n",
+        "cp /usr/share/a/a.txt y\n",
+        "[ -s y ]",
+        SolutionNotPrepared,
+        "has not all files of its image: it lacks /usr/share/a/a.txt",
+    ),
+    "a file in a folder that its tests have": (
+        "FROM ubuntu\nWORKDIR /app\nCOPY a.txt /tests/in/\n",
+        "cp /tests/in/a.txt y\n",
+        "[ -s y ]",
+        SolutionNotPrepared,
+        "has not all files of its image: it lacks /tests/in/a.txt",
+    ),
+    "a file that RUN makes": (
+        "FROM ubuntu\nWORKDIR /app\nRUN mkdir /usr/share/a; echo 1 > /usr/share/a/b\n",
+        "cp /usr/share/a/b y\n",
+        "[ -s y ]",
+        SolutionMayLack,
+        "its Dockerfile has what is not executed: RUN mkdir /usr/share/a",
+    ),
+    "a step that fails": (
+        "FROM ubuntu\nWORKDIR /app\nRUN tar -xf absent.tar\n",
+        "cp x y\n",
+        "[ -s y ]",
+        SolutionNotPrepared,
+        "of RUN this failed: tar -xf absent.tar",
+    ),
     "a network": (
         "FROM x\nWORKDIR /app\n",
         "python3 -c \"import socket; socket.create_connection(('example.org', 80))\" && echo x > y\n",
@@ -219,6 +248,23 @@ async def test_what_a_solution_lacks_is_no_score(rollouts: ExecuteRollout, tmp_p
     with pytest.raises(error, match=f"scores 0 .*{says}"):
         await executed(rollouts, folder)
     assert (await executed(rollouts, folder, AgentKind.NONE)).result.score == 0.0
+
+
+IN_OWN = {"/logs/in": "/logs/in", "/solution/in": "/solution/in", "/etc/in": "/etc/in", "/tests/in": "/app"}
+
+
+@pytest.mark.parametrize("folder", every_third(IN_OWN))
+@pytest.mark.parametrize("place", VerificationPlace)
+async def test_files_of_the_image_in_folders_of_agents_and_tests_are_there(
+    rollouts: ExecuteRollout, tmp_path: Path, folder: str, place: VerificationPlace
+) -> None:
+    made_in = IN_OWN[folder]
+    dockerfile = f"FROM ubuntu\nWORKDIR /app\nCOPY a.txt {folder}/\nCOPY a.txt {made_in}/b.txt\n"
+    test = f"cat {folder}/a.txt /app/y | grep -c a | grep -qx 2"
+    made_folder = made(tmp_path / "a", dockerfile, f"cp {made_in}/b.txt /app/y\n", test)
+    solved = await executed(rollouts, made_folder, place=place)
+    assert solved.result.score == 1.0, solved.result.log
+    assert (await executed(rollouts, made_folder, AgentKind.NONE, place)).result.score == 0.0
 
 
 async def test_a_module_that_the_solution_left_is_not_lacking(

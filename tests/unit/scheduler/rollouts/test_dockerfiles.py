@@ -268,6 +268,35 @@ def test_folders_of_the_machine_are_named() -> None:
         "files of the Dockerfile in folders of the machine's own are not there: /usr/local/bin/x"
         in placed.notes
     )
+    assert placed.build.unplaced == ("/usr/local/bin/x",)
+
+
+def test_files_in_the_folder_of_the_tests_are_theirs() -> None:
+    facts = read("COPY data.txt /tests/a/data.txt\nRUN echo 1 > /tests/b")
+    placed = place(facts, facts.workdir)
+    assert ({path: file.content for path, file in placed.tests.items()}, dict(placed.others)) == (
+        {"a/data.txt": b"data"},
+        {},
+    )
+    assert placed.build.unplaced == ("/tests/a/data.txt", "/tests")
+    assert [note for note in placed.notes if "tests" in note] == [
+        "files of the Dockerfile in /tests are there for the tests only: /tests/a/data.txt",
+        "what RUN makes there is not there for the tests: /tests",
+    ]
+
+
+@pytest.mark.parametrize("folder", ["/logs/in", "/solution", "/oracle/a", "/etc/a"])
+def test_folders_beside_those_of_the_tests_are_given(folder: str) -> None:
+    facts = read(f"COPY data.txt {folder}/data.txt")
+    placed = place(facts, facts.workdir)
+    assert [f"/{path}" for path in placed.others] == [f"{folder}/data.txt"]
+    assert placed.build.unplaced == ()
+
+
+@pytest.mark.parametrize("folder", ["/logs/verifier", "/logs/agent/a", "/logs/artifacts", "/logs"])
+def test_folders_that_hide_those_of_an_image_are_not(folder: str) -> None:
+    facts = read(f"COPY data.txt {folder}/data.txt")
+    assert place(facts, facts.workdir).build.unplaced == (f"{folder}/data.txt",)
 
 
 INSTALLED = {

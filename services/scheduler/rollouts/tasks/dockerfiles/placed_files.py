@@ -1,27 +1,29 @@
 """The places of a Dockerfile's files in a sandbox: the working folder, which is collected, and others."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from posixpath import commonpath, dirname
 
-from proctor.values.rollout import BuiltStage, ImageBuild, SetupStep
+from proctor.values.rollout import DEFAULT_TESTS_FOLDER, BuiltStage, ImageBuild, SetupStep
 from services.scheduler.rollouts.tasks.dockerfiles.read_dockerfile import DockerfileFacts, StageFacts
 from services.scheduler.rollouts.tasks.dockerfiles.run_steps import SYSTEM
 from services.scheduler.rollouts.tasks.task_folder import Files, FolderFile, relative_to
 
 DEFAULT_FOLDER = "/app"
 # Folders of many programs: those in them belong together, they themselves do not.
-_OF_MANY = frozenset({"/etc", "/home", "/mnt", "/opt", "/srv", "/tmp", "/var"})  # noqa: S108  # inside
+_OF_MANY = frozenset({"/etc", "/home", "/logs", "/mnt", "/opt", "/srv", "/tmp", "/var"})  # noqa: S108  # inside
 # They have the sandbox's own programs: they are none of a task's folders, which are taken as a whole. What an
 # agent leaves in them is taken with the rest of the root.
 _ROOTS = frozenset({"/", "/opt"})
-_OWN = SYSTEM | {"logs", "tests"}
-_RUNNER = "/opt/runner"
+_OWN = SYSTEM | {"tests"}
+# Those of the runs of agents and tests, as in Harbor, hide what an image has there.
+_HIDING = ("/opt/runner", "/logs/agent", "/logs/artifacts", "/logs/verifier")
+_LOGS = "/logs"
 _ROOT_HOME = "/root"
 # That of the sandbox's user: what an agent leaves there would steer the tests.
 _HOME = "/home"
-_SHOWN = 5
+_SHOWN, _MAX_UNPLACED = 5, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,8 @@ class PlacedFiles:
     """`workspace` by paths in `workdir`, of which `cwd` is the part where commands run.
 
     `others` by paths from the root: both sandboxes have them in `folders`. `stage_files` are those of
-    `stages`, by paths from the root below `NAME/`.
+    `stages`, by paths from the root below `NAME/`. `tests` by paths in their folder, where those of the task
+    replace them.
     """
 
     workdir: str
@@ -44,12 +47,13 @@ class PlacedFiles:
     build: ImageBuild = field(default_factory=ImageBuild)
     stages: tuple[BuiltStage, ...] = ()
     stage_files: Files = field(default_factory=dict)
+    tests: Files = field(default_factory=dict)
 
 
 def is_closed(folder: str) -> bool:
     """Whether a sandbox cannot give a folder to a task."""
-    is_own = folder.split("/")[1] in _OWN or f"{folder}/".startswith(f"{_RUNNER}/")
-    return folder == "/etc" or is_own
+    is_hidden = any(f"{folder}/".startswith(f"{each}/") for each in _HIDING)
+    return folder in ("/etc", _LOGS) or folder.split("/")[1] in _OWN or is_hidden
 
 
 def _is_given(folder: str) -> bool:
@@ -82,11 +86,8 @@ def place(facts: DockerfileFacts, cwd: str, named: Collection[str] = ()) -> Plac
     environment = dict(facts.environment)
     if relative_to(workdir, _ROOT_HOME) is not None:
         environment.setdefault("HOME", _ROOT_HOME)
-    copied = [
-        path.target for each in facts.stages for path in each.copies if is_closed(path.target.rstrip("/"))
-    ]
-    notes = (*facts.notes, *_closed_notes([*closed, *copied]))
-    build = replace(facts.build, notes=notes)
+    build = _build_of(facts, closed)
+    of_tests = {relative_to(path, DEFAULT_TESTS_FOLDER): facts.files[path] for path in closed}
     stages = [_placed_stage(str(number), each) for number, each in enumerate(facts.stages)]
     return PlacedFiles(
         workdir,
@@ -96,12 +97,24 @@ def place(facts: DockerfileFacts, cwd: str, named: Collection[str] = ()) -> Plac
         folders,
         setup,
         environment,
-        notes,
+        build.notes,
         facts.packages,
         build,
         tuple(stage for stage, _ in stages),
         {path: file for _, files in stages for path, file in files.items()},
+        {path: file for path, file in of_tests.items() if path is not None},
     )
+
+
+def _build_of(facts: DockerfileFacts, closed: list[str]) -> ImageBuild:
+    """`closed` are files in folders that no task is given."""
+    copied = [
+        path.target for each in facts.stages for path in each.copies if is_closed(path.target.rstrip("/"))
+    ]
+    in_tests = [each for each in facts.folders if relative_to(each, DEFAULT_TESTS_FOLDER) is not None]
+    notes = (*facts.notes, *_closed_notes([*closed, *copied]), *_made_notes(in_tests))
+    unplaced = (*closed, *copied, *in_tests)[:_MAX_UNPLACED]
+    return replace(facts.build, notes=notes, unplaced=unplaced)
 
 
 def _placed_stage(name: str, stage: StageFacts) -> tuple[BuiltStage, Files]:
@@ -138,8 +151,20 @@ def _split(files: Files, workdir: str) -> tuple[Files, Files, list[str]]:
     return workspace, others, closed
 
 
-def _closed_notes(closed: list[str]) -> Iterator[str]:
-    if closed:
-        named = ", ".join(closed[:_SHOWN])
-        more = f" and {len(closed) - _SHOWN} more" if len(closed) > _SHOWN else ""
-        yield f"files of the Dockerfile in folders of the machine's own are not there: {named}{more}"
+def _closed_notes(closed: Sequence[str]) -> Iterator[str]:
+    of_tests = [path for path in closed if relative_to(path, DEFAULT_TESTS_FOLDER) is not None]
+    if others := [path for path in closed if path not in of_tests]:
+        yield f"files of the Dockerfile in folders of the machine's own are not there: {_named(others)}"
+    if of_tests:
+        place = DEFAULT_TESTS_FOLDER
+        yield f"files of the Dockerfile in {place} are there for the tests only: {_named(of_tests)}"
+
+
+def _made_notes(folders: Sequence[str]) -> Iterator[str]:
+    if folders:
+        yield f"what RUN makes there is not there for the tests: {_named(folders)}"
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return f"{', '.join(paths[:_SHOWN])}{more}"
