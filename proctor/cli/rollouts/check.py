@@ -28,6 +28,7 @@ from proctor.exit_codes import ExitCode
 
 _CHECK = (sys.executable, "-m", "services.worker.rollouts")
 _SAYS = {"oracle": "its solution", "none": "no work"}
+_EXPECTED = {"oracle": "1.00", "none": "less than 1.00"}
 
 TasksArgument = Annotated[
     Path | None, typer.Argument(metavar="[DIR]", help="A task, or a folder or .tar.gz file of tasks.")
@@ -55,7 +56,7 @@ def check(
     mirrors: MirrorsOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """Prove that tasks are sound: the solution of each scores 1.0 in a sandbox, and no work at all 0.0."""
+    """Prove that tasks are sound: the solution of each scores 1.0 in a sandbox, and no work at all less."""
     terminal = Terminal(as_json)
     of_folder = {"DIR": tasks, "--git": git, "--revision": revision}
     of_dataset = {"--dataset": dataset, "--registry": registry, "--mirrors": mirrors}
@@ -169,10 +170,10 @@ def _print(terminal: Terminal, checked: dict[str, Any], verbose: int) -> None:
     mark = Text("sound    ", "green") if checked["is_sound"] else Text("not sound", "red")
     say(terminal.out, Text.assemble(mark, " ", (checked["task_id"], "bold")))
     for agent in checked["agents"]:
-        is_right = agent["score"] == agent["expected"]
+        is_right = agent["is_as_expected"]
         scored = "no score" if agent["score"] is None else f"{agent['score']:.2f}"
         because = agent["problem"] or agent["detail"]
-        line = f"  {_SAYS[agent['agent']]}: {scored}, expected {agent['expected']:.2f} ({because})"
+        line = f"  {_SAYS[agent['agent']]}: {scored}, expected {_EXPECTED[agent['agent']]} ({because})"
         say(terminal.out, line, style="" if is_right else "red")
         for suspicion in agent["suspicions"]:
             say(terminal.out, f"    suspicion: {suspicion}", style="yellow")

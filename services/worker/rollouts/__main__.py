@@ -61,7 +61,8 @@ async def check() -> int:
             find_installers=make_installers(settings).find,
         )
         async for checked in CheckSoundness(rollouts).check(list(read_tasks(sys.stdin.buffer))):
-            line = {**asdict(checked), "is_sound": checked.is_sound}
+            agents = [{**asdict(each), "is_as_expected": each.is_as_expected} for each in checked.agents]
+            line = {**asdict(checked), "agents": agents, "is_sound": checked.is_sound}
             sys.stdout.write(json.dumps(line) + "\n")
             sys.stdout.flush()
     finally:

@@ -1,4 +1,4 @@
-"""Proves that a task is sound: its solution scores 1, an agent that does nothing scores 0."""
+"""Proves that a task is sound: its solution scores 1, and an agent that does nothing does not."""
 
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -14,6 +14,7 @@ from services.worker.rollouts.trajectory import Trajectory, cut
 from services.worker.verification.bundles import inflated
 
 _EXPECTED = {AgentKind.ORACLE: 1.0, AgentKind.NONE: 0.0}
+_FULL = 1.0
 _LOOKS_LIKE_SOLUTION = re.compile(
     r"(^|/)\.?(solution|oracle|answer|reference|golden)s?(/|\.|$)", re.IGNORECASE
 )
@@ -39,6 +40,9 @@ class AgentCheck:
 
     @property
     def is_as_expected(self) -> bool:
+        """Tests may give a part of the score to what a task begins with, as for those that passed before."""
+        if self.agent is AgentKind.NONE:
+            return self.score is not None and self.score < _FULL
         return self.score == self.expected
 
 
@@ -64,7 +68,8 @@ class CheckSoundness:
             # Those of an execution are without what its image makes void.
             executed = [agent.notes for agent in agents if agent.score is not None] or [task.notes]
             notes = dict.fromkeys(note for each in executed for note in each)
-            yield TaskCheck(task.task_id, tuple(agents), tuple(warnings_of(task)), tuple(notes))
+            warnings = (*warnings_of(task), *_credited(agents))
+            yield TaskCheck(task.task_id, tuple(agents), warnings, tuple(notes))
 
     async def _check(self, task: RolloutTask, agent: AgentKind) -> AgentCheck:
         check = AgentCheck(agent, _EXPECTED[agent], None)
@@ -96,9 +101,16 @@ def _said(trajectory: Trajectory) -> str:
     return f"\n=== the solution\n{cut(trajectory.last_output, _SAID_CHARACTERS)}"
 
 
+def _credited(agents: Sequence[AgentCheck]) -> Iterator[str]:
+    for agent in agents:
+        if agent.agent is AgentKind.NONE and agent.is_as_expected and agent.score:
+            yield f"the tests give {agent.score:g} to no work at all, with which every score of it begins"
+
+
 def warnings_of(task: RolloutTask) -> Iterator[str]:
     """Solutions and tests that the agent can see in its workspace."""
     seen = {file.name: file.content for file in _files(task.workspace)}
+    seen |= {f"/{file.name}": file.content for file in _files(task.others)}
     for name in seen:
         if _LOOKS_LIKE_SOLUTION.search(name):
             yield f"the agent sees {name}, which looks like a solution"

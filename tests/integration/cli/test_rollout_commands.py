@@ -111,5 +111,5 @@ async def test_the_examples_are_sound(tmp_path: Path) -> None:
     shown = await CommandLine("", tmp_path / "state")("rollouts", "check", str(EXAMPLES))
     assert (shown.code, shown.err) == (0, "")
     assert "its solution: 1.00, expected 1.00" in shown.out
-    assert "no work: 0.00, expected 0.00" in shown.out
+    assert "no work: 0.00, expected less than 1.00" in shown.out
     assert "2 tasks: 2 sound, 0 not." in shown.out

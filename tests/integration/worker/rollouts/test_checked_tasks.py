@@ -58,7 +58,7 @@ async def checked(checker: CheckSoundness, task: RolloutTask) -> TaskCheck:
 
 
 @first_cases(2, "make", [tb_meta_folder, harbor_folder, terminal_bench_folder, steps_folder])
-async def test_the_solution_scores_1_and_no_work_0(
+async def test_the_solution_scores_1_and_no_work_less(
     checker: CheckSoundness, tmp_path: Path, make: Callable[[Path], Path]
 ) -> None:
     check = await checked(checker, read_task(make(tmp_path / "a")))
@@ -66,8 +66,16 @@ async def test_the_solution_scores_1_and_no_work_0(
     assert (oracle.agent, oracle.score, oracle.problem) == (AgentKind.ORACLE, 1.0, "")
     # A rubric that any module passes counts a quarter.
     assert none.score == (0.25 if make is tb_meta_folder else 0.0)
-    assert check.is_sound is (make is not tb_meta_folder)
-    assert check.warnings == ()
+    assert check.is_sound
+    credited = "the tests give 0.25 to no work at all, with which every score of it begins"
+    assert check.warnings == ((credited,) if make is tb_meta_folder else ())
+
+
+async def test_a_task_that_no_work_solves_is_not_sound(checker: CheckSoundness, tmp_path: Path) -> None:
+    folder = harbor_folder(tmp_path / "a", test="true\n")
+    check = await checked(checker, read_task(folder))
+    assert [(each.score, each.is_as_expected) for each in check.agents] == [(1.0, True), (1.0, False)]
+    assert (check.is_sound, check.warnings) == (False, ())
 
 
 async def test_a_solution_that_the_agent_sees_is_a_warning(checker: CheckSoundness, tmp_path: Path) -> None:
