@@ -13,6 +13,9 @@ from proctor.values.priority import Priority
 
 # gRPC's default is 4 MiB, and a single sample may have that.
 MAX_GRPC_MESSAGE_BYTES = 16 * 1024 * 1024
+# One sample may have 4 MiB, a shard a little more: the wire takes 8.
+MAX_NATS_MESSAGE_BYTES = 8 * 1024 * 1024
+MAX_HEARTBEAT_BYTES = 256 * 1024
 # Every answer has the release of its server.
 RELEASE_KEY = "x-proctor-release"
 
@@ -114,6 +117,11 @@ def quarantine_bucket_name(pool: str) -> str:
 
 def quarantine_key(run_id: str, epoch: int, rollout: int, sample: int) -> str:
     return f"{run_id}.{epoch}.{rollout}.{sample}"
+
+
+def keys_of_bucket(bucket: str) -> str:
+    """Filter for all keys of a bucket: subjects of the stream `KV_<bucket>`."""
+    return f"$KV.{bucket}.>"
 
 
 def work_stream_name(pool: str) -> str:

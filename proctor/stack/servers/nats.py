@@ -25,8 +25,6 @@ from proctor.stack.supervision.process import Program
 from proctor.values import messaging
 from proctor.values.messaging import MIN_STREAM_BYTES
 
-# One sample may have 4 MiB, a shard a little more: the wire takes 8.
-MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
 # Go lets a heap double before it collects: half of that is enough here. A limit near the 20 MiB that are in
 # flight on a busy machine makes it collect all the time, at the cost of everything else that the server does.
 ENVIRONMENT = {"PATH": os.defpath, "GOGC": "50", "GOMEMLIMIT": "64MiB"}
@@ -101,7 +99,7 @@ def _config(
     settings = {
         "host": host,
         "port": port,
-        "max_payload": MAX_PAYLOAD_BYTES,
+        "max_payload": messaging.MAX_NATS_MESSAGE_BYTES,
         "jetstream": {"store_dir": str(store)},
         "authorization": {"users": users},
     }

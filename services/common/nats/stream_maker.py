@@ -54,7 +54,7 @@ class StreamMaker:
         self, connection: Client, pools: Collection[str], limits: StreamLimits | None = None
     ) -> None:
         self._jetstream = connection.jetstream()
-        self._configs = tuple(_configs(pools, limits or StreamLimits()))
+        self._configs = tuple(stream_configs(pools, limits or StreamLimits()))
         self._names = [str(config.name) for config in self._configs]
         self._reported: set[str] = set()
         self._room_at = 0.0
@@ -185,7 +185,7 @@ def _cut(size: int, share: float) -> int:
     return size if share == 1 else max(int(size * share) // _MIB * _MIB, min(size, MIN_STREAM_BYTES))
 
 
-def _configs(pools: Collection[str], limits: StreamLimits) -> Iterator[api.StreamConfig]:
+def stream_configs(pools: Collection[str], limits: StreamLimits) -> Iterator[api.StreamConfig]:
     sizes = [(work_stream(pool), limits.work_bytes) for pool in pools]
     for spec, max_bytes in (*sizes, (OUTCOMES, limits.outcome_bytes)):
         yield api.StreamConfig(
@@ -208,7 +208,7 @@ def _bucket_config(bucket: BucketSpec, replicas: int) -> api.StreamConfig:
     name = f"KV_{bucket.name}"
     config = api.StreamConfig(
         name=name,
-        subjects=[f"$KV.{bucket.name}.>", messaging.probe_subject(name)],
+        subjects=[messaging.keys_of_bucket(bucket.name), messaging.probe_subject(name)],
         discard=api.DiscardPolicy.NEW,
         max_age=bucket.ttl_seconds,
         max_msgs_per_subject=1,

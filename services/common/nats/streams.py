@@ -15,8 +15,9 @@ RUNS_BUCKET = BucketSpec(name="RUNS", expiry_shown_seconds=60.0)
 # longest interval that a worker takes. Each comes up to a quarter of a second late.
 HEARTBEAT_TTL_SECONDS = 15.0
 MAX_HEARTBEAT_SECONDS = 4.0
-# A usual heartbeat has 1 KiB; one that lists thousands of models and adapters has a hundred.
-HEARTBEAT_BOUNDS = BucketBounds(total_bytes=16 * 1024**2, value_bytes=256 * 1024, keys=MAX_POOL_WORKERS)
+HEARTBEAT_BOUNDS = BucketBounds(
+    total_bytes=16 * 1024**2, value_bytes=messaging.MAX_HEARTBEAT_BYTES, keys=MAX_POOL_WORKERS
+)
 # One key with the id of a worker.
 _SWITCH_BOUNDS = BucketBounds(total_bytes=64 * 1024, value_bytes=4 * 1024)
 # Longer than a pool waits for a worker after the end of another.

@@ -12,9 +12,9 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import MsgAlreadyAckdError
 
-from proctor.v1 import work_messages_pb2
 from proctor.values.messaging import progress_subject
 from proctor.wire.proofs import PROGRESS_PROOF, progress_proof
+from proctor.wire.subjects import OUTCOMES
 from services.common.bounded_messages import read_message
 from services.common.errors import DependencyUnavailable
 from services.common.nats.connection import TRANSIENT_NATS
@@ -138,7 +138,7 @@ class NatsOutcomeConsumer:
         held = []
         for message in await self._puller.fetch(count, timeout_seconds):
             try:
-                sent = read_message(work_messages_pb2.OutcomeBatch, message.data)
+                sent = read_message(OUTCOMES.kind, message.data, OUTCOMES.max_bytes)
                 if dropped := drop_unproved(sent, self._dispatch_proof_key):
                     log.warning(
                         "outcomes without a dispatch proof dropped", run_id=sent.run_id, dropped=dropped

@@ -4,8 +4,9 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from proctor.v1 import work_messages_pb2
-from proctor.values.messaging import PROGRESS_OF_ALL_RUNS, STATES_OF_ALL_RUNS
+from proctor.values.messaging import STATES_OF_ALL_RUNS
 from proctor.wire.proofs import PROGRESS_PROOF, is_progress_proved
+from proctor.wire.subjects import PROGRESS
 from proctor.wire.values import COUNTS
 from services.common.bounded_messages import read_message
 from services.common.clock import Clock
@@ -32,7 +33,7 @@ class NatsProgressReports:
         self._warns_at = 0.0
 
     async def start(self) -> None:
-        await self._connection.subscribe(PROGRESS_OF_ALL_RUNS, cb=self._take_report)
+        await self._connection.subscribe(PROGRESS.subject, cb=self._take_report)
         await self._connection.subscribe(STATES_OF_ALL_RUNS, cb=self._take_state_change)
 
     async def _take_report(self, message: Msg) -> None:
@@ -41,7 +42,7 @@ class NatsProgressReports:
         if not is_progress_proved(message.data, proof, self._dispatch_proof_key):
             self._warn(message.subject)
             return
-        report = read_message(work_messages_pb2.ProgressReport, message.data)
+        report = read_message(PROGRESS.kind, message.data, PROGRESS.max_bytes)
         self._tracker.record(report_from_proto(report), self._clock.monotonic())
 
     def _warn(self, subject: str) -> None:

@@ -10,6 +10,7 @@ from nats.aio.msg import Msg
 from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from proctor.wire.convert import Codec
+from proctor.wire.subjects import RATES
 from services.common.bounded_messages import read_message
 from services.common.clock import Clock
 from services.common.nats.bucket import Bucket
@@ -31,8 +32,6 @@ QUOTA = Codec(RateQuota, work_messages_pb2.RateQuota, unpaired={"rate_limit_key"
 _KEY = re.compile(r"[\w-]{1,64}", re.ASCII)
 # Far above the name of a pool and of a host. A quota has the ids of all workers of its pool, up to a MiB.
 _MAX_WORKER_ID_CHARACTERS = 200
-# A report counts the retries of up to 64 runs.
-_MAX_REPORT_BYTES = 64 * 1024
 
 
 class NatsRateReports:
@@ -51,13 +50,11 @@ class NatsRateReports:
         self._clock = clock
 
     async def start(self) -> None:
-        await self._connection.subscribe(messaging.ALL_RATES, cb=self._record)
+        await self._connection.subscribe(RATES.subject, cb=self._record)
 
     async def _record(self, message: Msg) -> None:
         try:
-            report = REPORT.from_proto(
-                read_message(work_messages_pb2.RateReport, message.data, _MAX_REPORT_BYTES)
-            )
+            report = REPORT.from_proto(read_message(RATES.kind, message.data, RATES.max_bytes))
         except DecodeError:
             log.warning("unreadable rate report", subject=message.subject)
             return

@@ -13,6 +13,7 @@ from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from proctor.values.providers.worker import MAX_POOL_WORKERS
 from proctor.wire.errors import UnknownNumber
+from proctor.wire.subjects import HEARTBEATS, MODEL_LISTS
 from proctor.wire.values import MODEL
 from services.common.bounded_messages import read_message
 from services.common.clock import Clock
@@ -120,7 +121,7 @@ class NatsWorkerRegistry:
 def _read(pool: str, worker_id: str, value: bytes) -> Worker | None:
     """None where it cannot be read, or is not what its key says."""
     try:
-        worker = HEARTBEAT.from_proto(read_message(work_messages_pb2.WorkerStatus, value))
+        worker = HEARTBEAT.from_proto(read_message(HEARTBEATS.kind, value, HEARTBEATS.max_bytes))
     except (DecodeError, UnknownNumber):
         log.warning("unreadable heartbeat", pool=pool, worker=worker_id)
         return None
@@ -160,7 +161,7 @@ class NatsModelListRequests:
         try:
             subject = messaging.model_list_subject(pool)
             reply = await self._connection.request(subject, _REQUEST, timeout=self._limit_seconds)
-            response = read_message(work_messages_pb2.ListPoolModelsResponse, reply.data)
+            response = read_message(MODEL_LISTS.kind, reply.data, MODEL_LISTS.max_bytes)
         except NoRespondersError:
             return PoolListing(problem="No worker of the pool is running; start one.")
         except DecodeError:

@@ -8,10 +8,11 @@ from datetime import timedelta
 from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
 
-from proctor.v1 import work_messages_pb2
 from proctor.values import messaging
 from proctor.values.priority import Priority
 from proctor.values.providers.pool import Pool
+from proctor.wire.subjects import WORK
+from services.common.bounded_messages import read_message
 from services.common.clock import Clock
 from services.common.nats import streams
 from services.common.nats.connection import TRANSIENT_NATS
@@ -35,7 +36,8 @@ class NatsShardMessage:
         self._message = message
         self._jetstream = jetstream
         self._clock = clock
-        self._work = work_messages_pb2.WorkShard.FromString(message.data)
+        # A worker of the pool that nobody trusts may send one, too.
+        self._work = read_message(WORK.kind, message.data, WORK.max_bytes)
         sent_at = message.metadata.timestamp
         self.shard = shard_from_proto(self._work, sent_at, completes_text=completes_text)
         headers = message.headers or {}

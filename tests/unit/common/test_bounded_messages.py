@@ -67,9 +67,14 @@ def test_lists_in_lists_are_counted_alone_and_together() -> None:
     with pytest.raises(TooManyItems) as alone:
         read_message(run_record_pb2.PutSamplesRequest, of_choices(4, 10_001))
     assert (alone.value.field, alone.value.limit) == ("samples.target.texts", 10_000)
-    with pytest.raises(TooManyItems) as together:
+    with pytest.raises(TooManyParts) as together:
         read_message(run_record_pb2.PutSamplesRequest, of_choices(26, 10_000))
     assert together.value.limit == MAX_ITEMS_IN_ALL
+
+
+def test_items_of_the_largest_message_of_nats_are_counted_before_it_is_parsed() -> None:
+    with pytest.raises(TooManyParts):
+        read_message(work_messages_pb2.OutcomeBatch, empty_items(4, 4_000_000))
 
 
 @pytest.mark.parametrize("beside", [100_000, MAX_BYTES_UNCOUNTED], ids=["uncounted", "counted"])
@@ -146,14 +151,14 @@ def test_the_depth_of_a_large_message_is_no_recursion() -> None:
 
 def test_refused_messages_stay_in_memory_no_longer() -> None:
     """Without a garbage collection: few objects are made, so that none comes by itself."""
-    content = empty_items(1, 2_000_000)
+    content = empty_items(1, MAX_ITEMS_IN_ALL - 1)
     gc.disable()
     try:
         peaks = [peak_kib_after_refusal(content) for _ in range(40)]
     finally:
         gc.enable()
-    # One takes some 70 MiB.
-    assert peaks[-1] < peaks[0] + 200 * 1024
+    # One takes some 9 MiB.
+    assert peaks[-1] < peaks[0] + 100 * 1024
 
 
 def peak_kib_after_refusal(content: bytes) -> int:

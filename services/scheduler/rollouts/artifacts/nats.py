@@ -6,21 +6,17 @@ from google.protobuf.message import DecodeError
 from nats.aio.client import Client
 
 from proctor.v1 import work_messages_pb2
-from proctor.values import messaging
-from proctor.values.rollout import PART_BYTES
 from proctor.wire.proofs import dispatch_of, run_of
+from proctor.wire.subjects import ARTIFACTS
 from services.common.bounded_messages import read_message
 from services.common.nats.worker_requests import WorkerRequests
 from services.scheduler.rollouts.artifacts.artifact import ArtifactPart
 from services.scheduler.rollouts.artifacts.store_artifact import ArtifactRefused, StoreArtifact
 
-# A part, and what proves that its rollout was dispatched.
-_MAX_BYTES = PART_BYTES + 64 * 1024
-
 
 class NatsArtifacts:
     def __init__(self, connection: Client, store_artifact: StoreArtifact, dispatch_proof_key: str) -> None:
-        self._requests = WorkerRequests(connection, messaging.ALL_ARTIFACTS)
+        self._requests = WorkerRequests(connection, ARTIFACTS.subject)
         self._store_artifact = store_artifact
         self._dispatch_proof_key = dispatch_proof_key
 
@@ -28,7 +24,7 @@ class NatsArtifacts:
         await self._requests.answer(self)
 
     async def respond(self, data: bytes) -> work_messages_pb2.PutArtifactResponse:
-        sent = read_message(work_messages_pb2.PutArtifactRequest, data, _MAX_BYTES)
+        sent = read_message(ARTIFACTS.kind, data, ARTIFACTS.max_bytes)
         await self._store_artifact.store(self._part(sent), sent.epoch, sent.content)
         return work_messages_pb2.PutArtifactResponse()
 

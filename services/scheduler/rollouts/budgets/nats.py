@@ -6,21 +6,18 @@ from google.protobuf.message import DecodeError
 from nats.aio.client import Client
 
 from proctor.v1 import work_messages_pb2
-from proctor.values import messaging
 from proctor.wire.proofs import dispatch_of, run_of
+from proctor.wire.subjects import BUDGETS
 from proctor.wire.values import BUDGET_USE, EARLIER_USE
 from services.common.bounded_messages import read_message
 from services.common.nats.worker_requests import WorkerRequests
 from services.scheduler.rollouts.budgets.budget_report import BudgetReport
 from services.scheduler.rollouts.budgets.record_budget_use import BudgetUseRefused, RecordBudgetUse
 
-# Numbers, and what proves that the rollout was dispatched.
-_MAX_BYTES = 64 * 1024
-
 
 class NatsBudgets:
     def __init__(self, connection: Client, recording: RecordBudgetUse, dispatch_proof_key: str) -> None:
-        self._requests = WorkerRequests(connection, messaging.ALL_BUDGETS)
+        self._requests = WorkerRequests(connection, BUDGETS.subject)
         self._recording = recording
         self._dispatch_proof_key = dispatch_proof_key
 
@@ -28,7 +25,7 @@ class NatsBudgets:
         await self._requests.answer(self)
 
     async def respond(self, data: bytes) -> work_messages_pb2.ReportBudgetUseResponse:
-        sent = read_message(work_messages_pb2.ReportBudgetUseRequest, data, _MAX_BYTES)
+        sent = read_message(BUDGETS.kind, data, BUDGETS.max_bytes)
         return EARLIER_USE.to_proto(await self._recording.record(self._report(sent)))
 
     def refuse(self, problem: str, error: Exception) -> work_messages_pb2.ReportBudgetUseResponse:

@@ -16,8 +16,9 @@ import pytest
 import pytest_asyncio
 
 from tests.bench.gateway.many_parts import ITEMS, JSON, many_parts
-from tests.contract.gateway.server.test_part_bounds import filled, lists_in, public_methods, refusal
+from tests.contract.gateway.server.test_part_bounds import public_methods, refusal
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
+from tests.harness.messages.many_items import filled, lists_in
 
 MAX_SECONDS = 0.5
 DEPTH = 19_000

@@ -9,13 +9,14 @@ import aiohttp
 import grpc
 import pytest
 import pytest_asyncio
-from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
+from google.protobuf.descriptor import MethodDescriptor
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from services.common.grpc.errors import remote_error
 from services.gateway.grpc_proxy.forwarded_services import MAX_PARTS, RESULTS_FILES, SCHEDULER_FILES
 from services.gateway.server.app import served_routes
 from tests.fakes.gateway.gateway_harness import GatewayHarness, gateway_harness
+from tests.harness.messages.many_items import Path, filled, is_map, lists_in
 
 MANY = 9_000
 JSON_TYPE = "application/json"
@@ -225,37 +226,6 @@ def unbounded_in(schema: dict[str, Any], schemas: dict[str, Any], path: str = ""
             yield from unbounded_in(field, schemas, f"{path}.{name}")
 
 
-Path = tuple[FieldDescriptor, ...]
-
-
-def lists_in(kind: Descriptor, above: Path = ()) -> Iterator[Path]:
-    """The path to each list of a message that is not itself in one."""
-    for field in kind.fields:
-        if field.is_repeated:
-            yield (*above, field)
-        elif field.message_type and field.message_type not in [each.message_type for each in above]:
-            yield from lists_in(field.message_type, (*above, field))
-
-
-def tag(field: FieldDescriptor) -> bytes:
-    """Of a field with a length."""
-    return varint(field.number << 3 | 2)
-
-
-def varint(number: int) -> bytes:
-    low, rest = number & 0x7F, number >> 7
-    return bytes([low | 0x80]) + varint(rest) if rest else bytes([low])
-
-
-def filled(path: Path, count: int) -> bytes:
-    """A message with so many empty items in the list."""
-    *above, items = path
-    content = (tag(items) + b"\0") * count
-    for field in reversed(above):
-        content = tag(field) + varint(len(content)) + content
-    return content
-
-
 def public_methods() -> Iterator[MethodDescriptor]:
     for file in (*SCHEDULER_FILES, *RESULTS_FILES):
         for service in file.DESCRIPTOR.services_by_name.values():
@@ -286,8 +256,7 @@ async def test_parts_of_the_largest_message_are_counted_before_it_is_parsed(harn
 
 def takes_empty_items(path: Path) -> bool:
     """An entry of a map that is sent again replaces the first; no bytes are no packed numbers."""
-    kind = path[-1].message_type
-    return not path[-1].is_packed and not (kind and kind.GetOptions().map_entry)
+    return not path[-1].is_packed and not is_map(path[-1])
 
 
 async def refusal(channel: grpc.aio.Channel, name: str, content: bytes, method: MethodDescriptor) -> Any:
