@@ -132,6 +132,9 @@ _NAME = Annotated[str, Field(min_length=1, max_length=MAX_PROJECT_CHARACTERS)]
 BY_NAME = BeforeValidator(project_number, json_schema_input_type=_NUMBER | _NAME)
 # A project in bodies and queries: its number, or the name of a declared one.
 ProjectNumber = Annotated[int, BY_NAME, Ge(0), Le(_MOST)]
-OptionalProject = Annotated[int | None, BY_NAME, Ge(0), Le(_MOST)]
+# The bounds are those of the number: pydantic would hold null against bounds of the whole.
+OptionalProject = Annotated[
+    _NUMBER | None, BeforeValidator(project_number, json_schema_input_type=_NUMBER | _NAME | None)
+]
 # Beside a number in answers.
 ProjectName = Annotated[str | None, Field(description="Of a declared project; null for another one")]

@@ -41,6 +41,8 @@ def _describe_anywhere(path: str, operation: dict[str, Any]) -> None:
     statuses = {400, 401, 403, 421, 429, 500, 503}
     if "requestBody" in operation:
         statuses |= {408, 413}
+    if any(each["in"] == "query" for each in operation.get("parameters", ())):
+        statuses.add(414)
     schema = _OPENAI_ERROR if is_openai else _PROBLEM
     for status in sorted(statuses):
         content = {_JSON: {"schema": schema}}

@@ -111,3 +111,30 @@ def texts_of_bodies(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str
             for field, schema in schemas.get(name, {}).get("properties", {}).items():
                 if schema.get("type") == "string" and NO_NUL in schema.get("pattern", ""):
                     yield method, path, field
+
+
+def fields_of_bodies(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Method, path and name of each field of a body."""
+    schemas = document["components"]["schemas"]
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+            name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
+            for field in schemas.get(name, {}).get("properties", {}):
+                yield method, path, field
+
+
+async def test_null_is_taken_or_refused_in_each_field_of_a_body(harness: GatewayHarness) -> None:
+    answered = {}
+    async with aiohttp.ClientSession() as session:
+        document = await described(harness, session)
+        for method, path, name in fields_of_bodies(document):
+            url = f"{harness.http}{filled(path, job_id=ID)}"
+            async with session.request(method, url, json={name: None}) as response:
+                text = await response.text()
+            # No stand-in for the backend has it; the request was taken.
+            is_passed_on = "Method not found!" in text
+            answered[method, path, name] = 200 if is_passed_on else response.status
+    assert ("post", "/api/v1/benchmarking/judgements/{job_id}", "project_id") in answered
+    assert len(answered) > 100
+    assert {each: status for each, status in answered.items() if status >= 500} == {}
