@@ -12,6 +12,11 @@ OUTCOMES = Counter(
 OUTCOME_REDELIVERIES = Counter(
     "proctor_outcome_redeliveries_total", "Messages of outcomes that NATS delivered more than once."
 )
+UNRECORDED_MESSAGES = Counter(
+    "proctor_outcome_messages_unrecorded_total",
+    "Times that a message of outcomes went back to NATS: an error that is not of its answers kept them from "
+    "being recorded.",
+)
 RECORDING_SECONDS = Histogram(
     "proctor_recording_duration_seconds", "Time to score and record a batch of messages.", buckets=SECONDS
 )

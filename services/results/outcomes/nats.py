@@ -192,8 +192,7 @@ class NatsOutcomeConsumer:
         if isinstance(error, UNRECORDABLE):
             await self._record_separately(one)
         else:
-            # These answers need not be at fault: they are redelivered until the cause is mended.
-            await _quietly(one.message.nak(MAX_BACKOFF_SECONDS))
+            await self._give_back(one)
 
     async def _record_separately(self, one: InFlightMessage) -> None:
         """An answer that cannot be recorded does not spoil the others of its message."""
@@ -202,9 +201,14 @@ class NatsOutcomeConsumer:
                 await self._record_or_fail(batch)
         except Exception as error:  # as above
             log.error("outcomes not recorded as failures", run_id=one.batch.run_id, exc_info=error)
-            await _quietly(one.message.nak(MAX_BACKOFF_SECONDS))
+            await self._give_back(one)
         else:
             await _quietly(one.message.ack())
+
+    async def _give_back(self, one: InFlightMessage) -> None:
+        """Its answers are paid for and need not be at fault: it comes again until the cause is mended."""
+        metrics.UNRECORDED_MESSAGES.inc()
+        await _quietly(one.message.nak(MAX_BACKOFF_SECONDS))
 
     async def _record_or_fail(self, batch: OutcomeBatch) -> None:
         """An answer that cannot be recorded becomes a failure, so that the run can end."""

@@ -112,6 +112,11 @@ CASES: Mapping[str, Case] = {
     "ProctorRecordingLags": Case(
         40, buckets("proctor_recording_lag_seconds", "60"), buckets("proctor_recording_lag_seconds", "10")
     ),
+    "ProctorOutcomesNotRecorded": Case(
+        20,
+        {"proctor_outcome_messages_unrecorded_total": "0+12x30"},
+        {"proctor_outcome_messages_unrecorded_total": "0x5 12x30"},
+    ),
     "ProctorStreamFull": Case(10, {BYTES: "90x20", MAX_BYTES: "100x20"}, {BYTES: "90x20", MAX_BYTES: "0x20"}),
     "ProctorStreamRefusesWrites": Case(5, {WRITABLE: "0x10"}, {WRITABLE: "1x2 0 1x10"}),
     "ProctorDiskFills": Case(2, {DISK: "0.8x10"}, {DISK: "0.79x10"}),

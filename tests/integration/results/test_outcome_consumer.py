@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import asyncpg
 import pytest
 import pytest_asyncio
+from prometheus_client import REGISTRY
 
 from proctor.values.messaging import outcome_subject
 from proctor.values.outcome import Failure, Outcome
@@ -193,6 +194,10 @@ async def test_one_answer_that_cannot_be_recorded_spoils_no_other_of_its_message
     assert [one.sample for one in kept if not isinstance(one.result, Failure)] == [1, 2]
 
 
+def counted() -> float:
+    return REGISTRY.get_sample_value("proctor_outcome_messages_unrecorded_total") or 0.0
+
+
 @pytest.mark.parametrize("trouble", [asyncpg.UndefinedTableError("no table"), KeyError("a mistake of ours")])
 async def test_answers_outlive_any_trouble_that_is_not_theirs(
     jetstream: JetStream, monkeypatch: pytest.MonkeyPatch, trouble: Exception
@@ -201,8 +206,11 @@ async def test_answers_outlive_any_trouble_that_is_not_theirs(
     recorder, run_id = Recorder(), new_id()
     recorder.trouble = trouble
     await send(jetstream, run_id)
+    before = counted()
     async with consuming(jetstream, recorder):
         await eventually(lambda: recorder.attempts > 8, "it comes again and again")
         recorder.trouble = None
         await eventually(lambda: is_empty(jetstream), "it is taken")
+    # For the operator, who has to mend the cause.
+    assert counted() >= before + 8
     assert recorder.outcomes_of(run_id) == [answered(0)]
