@@ -21,6 +21,7 @@ from proctor.distribution import NAME
 from services.common.errors import AddressTaken, CannotListen, DomainError, SharedKeyUnusable
 from services.common.lifecycle import RunningService, run_service
 from services.common.metrics import BUILD, serve_metrics
+from services.common.shared_settings import checked_address
 from services.common.structured_logs import configure_logs, get_logger
 from services.common.traces import start_traces, stop_traces
 
@@ -243,7 +244,10 @@ def is_loopback(address: str) -> bool:
 
 def bound_socket(address: str) -> socket.socket:
     """A socket on `host:port`, not yet listening."""
-    host, port = host_and_port(address)
+    try:
+        host, port = host_and_port(checked_address(address))
+    except ValueError as error:
+        raise CannotListen(address=address, problem=str(error)) from error
     if not (port.isdecimal() and int(port) < 65536):
         raise CannotListen(address=address, problem="it is not host:port with a port up to 65535")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

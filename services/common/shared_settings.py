@@ -1,10 +1,20 @@
 """Settings that several services read under one name, so that a deployment sets each of them once."""
 
+import string
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+def checked_address(address: str) -> str:
+    """Raises ValueError for an IPv6 address without brackets: its end may be a port or a part of it."""
+    host, _, _ = address.rpartition(":")
+    if ":" in host and set(host) <= {":", *string.hexdigits}:
+        raise ValueError("an IPv6 address must stand in brackets, such as [::1]:8080")
+    return address
+
 
 PoolsFilePath = Annotated[
     Path,
@@ -25,6 +35,7 @@ AllowedBaseUrls = Annotated[
 DEFAULT_RETRY_SECONDS = 10.0
 SchedulerAddress = Annotated[
     str,
+    AfterValidator(checked_address),
     Field(
         validation_alias="PROCTOR_SCHEDULER_ADDRESS",
         description="host:port where the gateway calls the scheduler; a name may stand for several "
@@ -33,6 +44,7 @@ SchedulerAddress = Annotated[
 ]
 ResultsAddress = Annotated[
     str,
+    AfterValidator(checked_address),
     Field(
         validation_alias="PROCTOR_RESULTS_ADDRESS",
         description="host:port where other services call results; a name may stand for several replicas. "

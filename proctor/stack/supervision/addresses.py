@@ -26,7 +26,9 @@ MAX_SOCKET_FOLDER_BYTES = 80
 
 def split_address(address: str, setting: str = "An address") -> tuple[str, int]:
     host, separator, port = address.rpartition(":")
-    if not (separator and port.isdecimal() and int(port) in PORTS):
+    # The end of an IPv6 address without brackets may be a port or a part of it.
+    is_host = ":" not in host or (host.startswith("[") and host.endswith("]"))
+    if not (separator and is_host and port.isdecimal() and int(port) in PORTS):
         raise AddressInvalid(address=address, setting=setting)
     return host or LOOPBACK, int(port)
 

@@ -45,6 +45,7 @@ async def test_only_a_port_in_use_is_taken(start: Listen) -> None:
         ("127.0.0.1:http-alt", "it is not host:port"),
         ("127.0.0.1:70000", "it is not host:port"),
         ("no.such.host.invalid:4711", "name"),
+        ("::1:4711", r"an IPv6 address must stand in brackets, such as \[::1\]:8080"),
     ],
 )
 async def test_other_trouble_is_reported_as_by_the_system(start: Listen, address: str, problem: str) -> None:

@@ -86,7 +86,9 @@ def test_a_port_without_a_host_is_on_loopback() -> None:
     assert split_address(":8080") == ("127.0.0.1", 8080)
 
 
-@pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:99999", "8080"])
+@pytest.mark.parametrize(
+    "address", ["nonsense", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:99999", "8080", "::1:80"]
+)
 def test_what_is_no_address_is_refused_with_its_setting(address: str) -> None:
     with pytest.raises(AddressInvalid, match=f"^PROCTOR_X cannot be '{address}'") as refused:
         free_or_chosen(address, "PROCTOR_X", "127.0.0.1:5")
