@@ -119,7 +119,8 @@ class ExecuteRollout:
             steps: tuple[TaskStepRecord, ...] = ()
             if task.steps:
                 steps = await rollout.in_task_steps()
-                end, result = steps[-1].end, overall(steps, only_last=task.scores_last_step)
+                end = steps[-1].end
+                result = overall(steps, only_last=task.scores_last_step, solved=task.solved_tests)
             else:
                 end, result = await rollout.at_once()
             await artifacts.store(LOG, result.log.encode("utf-8", "replace"))

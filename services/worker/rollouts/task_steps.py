@@ -4,10 +4,10 @@ import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from proctor.values.rollout import RolloutStep, RolloutTask
+from proctor.values.rollout import RanTests, RolloutStep, RolloutTask
 from services.worker.rollouts.rollout_result import TaskStepRecord
 from services.worker.verification.bundles import below, inflated
-from services.worker.verification.ran_tests import in_step, of_step, together
+from services.worker.verification.ran_tests import in_step, of_step, other_uses, together
 from services.worker.verification.verifier_result import VerifierResult
 
 SETUP = "setup.sh"
@@ -54,9 +54,15 @@ def is_below(rewards: Mapping[str, float], minimum: Mapping[str, float]) -> bool
     return any(name not in rewards or rewards[name] < value for name, value in minimum.items())
 
 
-def overall(steps: Sequence[TaskStepRecord], *, only_last: bool) -> VerifierResult:
-    """The mean of each reward over the steps that were judged, as in Harbor: one that is missing counts 0."""
+def overall(steps: Sequence[TaskStepRecord], *, only_last: bool, solved: RanTests) -> VerifierResult:
+    """The mean of each reward over the steps that were judged, as in Harbor: one that is missing counts 0.
+
+    `solved` are the tests of all steps on the task's solution.
+    """
     last = steps[-1].result
+    ran = together(in_step(step.name, step.result.ran) for step in steps)
+    is_full = not only_last and all(step.result.score >= 1 for step in steps)
+    uses = other_uses(ran.reward_uses or None, solved) if is_full else ()
     names = list(dict.fromkeys(name for step in steps for name, _ in step.result.rewards))
     found = [dict(step.result.rewards) for step in steps]
     means = tuple((name, sum(each.get(name, 0.0) for each in found) / len(steps)) for name in names)
@@ -66,8 +72,8 @@ def overall(steps: Sequence[TaskStepRecord], *, only_last: bool) -> VerifierResu
         detail=", ".join(f"{step.name}: {step.result.score:g}" for step in steps),
         log="\n".join(f"=== {step.name}\n{step.result.log}" for step in steps),
         rewards=last.rewards if only_last else means,
-        suspicions=tuple(sorted({each for step in steps for each in step.result.suspicions})),
-        ran=together(in_step(step.name, step.result.ran) for step in steps),
+        suspicions=tuple(sorted({*uses, *(each for step in steps for each in step.result.suspicions)})),
+        ran=ran,
     )
 
 

@@ -34,22 +34,30 @@ def of_step(step: str, ran: RanTests) -> RanTests:
 
 
 def together(parts: Iterable[RanTests]) -> RanTests:
-    """All of the tests; without names where those of a part are not known."""
+    """All of the tests; without names, or uses of the reward, where those of a part are not known."""
+    parts = tuple(parts)
     found = [part for part in parts if part.count]
     failed = sum(part.failed for part in found)
+    uses = sum(part.reward_uses for part in parts) if all(part.reward_uses for part in parts) else 0
     if all(part.names for part in found):
-        return replace(ran_tests(name for part in found for name in part.names), failed=failed)
-    return RanTests(sum(part.count for part in found), failed=failed)
+        ran = ran_tests(name for part in found for name in part.names)
+    else:
+        ran = RanTests(sum(part.count for part in found))
+    return replace(ran, failed=failed, reward_uses=uses)
+
+
+def other_uses(uses: int | None, solved: RanTests) -> Iterator[str]:
+    """A suspicion where files of a full reward were used otherwise than on the solution, if both are known.
+
+    Another process that writes a reward opens its file once more; one that replaces its folder hides uses.
+    """
+    if uses is not None and solved.reward_uses and uses != solved.reward_uses:
+        times = f"{uses} times, and {solved.reward_uses} times on the task's solution"
+        yield f"files of the reward were opened, closed or made {times}"
 
 
 def other_tests(ran: RanTests, solved: RanTests) -> Iterator[str]:
-    """How the tests that ran differ from those of the solution, where these are known: suspicions.
-
-    Another process that writes a reward opens its file once more.
-    """
-    if ran.reward_uses and solved.reward_uses and ran.reward_uses != solved.reward_uses:
-        times = f"{ran.reward_uses} times, and {solved.reward_uses} times on the task's solution"
-        yield f"files of the reward were opened, closed or made {times}"
+    """How the tests that ran differ from those of the solution, where these are known: suspicions."""
     if not solved.count:
         return
     if not ran.count:

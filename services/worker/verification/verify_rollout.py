@@ -28,7 +28,7 @@ from services.worker.verification.not_started import not_started
 from services.worker.verification.pytest_request import PytestRequest, programs_in
 from services.worker.verification.pytest_results import read_results
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER, SITE
-from services.worker.verification.ran_tests import other_tests, ran_tests, together
+from services.worker.verification.ran_tests import other_tests, other_uses, ran_tests, together
 from services.worker.verification.rewards import (
     LOGS,
     REWARD_FILES,
@@ -61,8 +61,10 @@ _WITH_RUNNER = (
     '&& shift 2 && exec "$@" </dev/null'
 )
 # Folders that were made for a sandbox cannot be removed themselves. Python would execute what is cached.
+# The folder of the reward is there before it is watched.
 _EMPTIED = (
     f'PATH={DEFAULT_PATH}; find "$1" -path "*/__pycache__/*.pyc" -delete || exit 1; shift; '
+    f"if [ -L {LOGS} ] || [ ! -d {LOGS} ]; then rm -rf -- {LOGS} && mkdir -p -- {LOGS} || exit 1; fi; "
     'for place in "$@"; do find "$place" -mindepth 1 -delete || exit 1; done'
 )
 
@@ -237,10 +239,10 @@ class VerifyRollout:
             verdict = replace(verdict, ran=replace(verdict.ran, reward_uses=result.uses or 0))
         if not verdict.score:
             return verdict
+        others = (*other_tests(verdict.ran, task.solved_tests), *_ended_early(result, task.verifier))
         # Tests with a reward for each part write it more often the more is done.
-        ran = verdict.ran if verdict.score >= 1 else replace(verdict.ran, reward_uses=0)
-        others = (*other_tests(ran, task.solved_tests), *_ended_early(result, task.verifier))
-        return replace(verdict, suspicions=(*verdict.suspicions, *others))
+        uses = other_uses(result.uses, task.solved_tests) if verdict.score >= 1 else ()
+        return replace(verdict, suspicions=(*verdict.suspicions, *uses, *others))
 
 
 def with_packages(task: RolloutTask, packages: ImagePackages) -> RolloutTask:

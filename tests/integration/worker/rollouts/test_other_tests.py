@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from proctor.values.rollout import AgentKind, RanTests, RolloutAgent, RolloutSpec, RolloutTask
+from proctor.values.rollout import (
+    AgentKind,
+    RanTests,
+    RolloutAgent,
+    RolloutSpec,
+    RolloutTask,
+    VerificationPlace,
+)
 from services.common.sandboxes.errors import VerifierFailed
 from services.worker.rollouts.execute_rollout import ExecuteRollout, RolloutExecution
 from services.worker.verification.verifier_result import VerifierResult
@@ -18,6 +25,7 @@ from tests.harness.rollout_tasks import (
     harbor_folder,
     opened_rollouts,
     read_task,
+    steps_folder,
     tb_meta,
     terminal_bench_folder,
     write,
@@ -197,6 +205,43 @@ async def test_a_reward_that_is_used_more_often_than_on_the_solution_is_suspicio
     result = await judged(rollouts, replace(forger, solved_tests=solved.ran))
     [suspicion] = result.suspicions
     assert (result.score, suspicion.startswith("files of the reward were opened")) == (1.0, True)
+
+
+# The folder that is watched is another when the tests write their reward; once more it is used by a copy.
+_MOVES = "import os\nplace = bytes(PLACE).decode()\nos.rename(place, place + '-')\nos.mkdir(place)\n"
+_COPIES = "import os\nplace = bytes(PLACE).decode() + '/reward.txt'\nopen(place, 'w').close()\n"
+
+
+@pytest.mark.parametrize("place", VerificationPlace)
+@pytest.mark.parametrize("way", [_MOVES, _COPIES], ids=["moved", "copied"])
+async def test_uses_of_a_reward_are_compared_in_the_agents_own_sandbox_too(
+    rollouts: ExecuteRollout, tmp_path: Path, way: str, place: VerificationPlace
+) -> None:
+    folder = harbor_folder(tmp_path / "a", test=SILENT)
+    spec = RolloutSpec(read_task(folder), RolloutAgent(AgentKind.ORACLE, verification=place))
+    solved = (await rollouts.execute(RolloutExecution(spec, "session"))).result
+    assert solved.ran.reward_uses > 0
+    code = f"{way.replace('PLACE', str(list(b'/logs/verifier')))}def twice(n): return 2 * n\n"
+    write(folder, {"solution/solve.sh": f"cat > doubling.py <<'END'\n{code}END\n"})
+    task = replace(read_task(folder), solved_tests=solved.ran)
+    spec = replace(spec, task=task)
+    result = (await rollouts.execute(RolloutExecution(spec, "session"))).result
+    uses = [each for each in result.suspicions if each.startswith("files of the reward were opened")]
+    assert (result.score, len(uses)) == (1.0, 1), result.suspicions
+
+
+async def test_uses_of_rewards_are_compared_over_all_steps(rollouts: ExecuteRollout, tmp_path: Path) -> None:
+    folder = steps_folder(tmp_path / "a")
+    solved = await judged(rollouts, read_task(folder))
+    assert solved.ran.reward_uses > 0
+    again = await judged(rollouts, replace(read_task(folder), solved_tests=solved.ran))
+    assert (again.score, again.suspicions) == (1.0, ())
+    place = f"bytes({list(b'/logs/verifier/reward.txt')}).decode()"
+    code = f"def thrice(n):\n    open({place}, 'a').close()\n    return 3 * n\n"
+    write(folder, {"steps/second/solution/solve.sh": f"cat > thrice.py <<'END'\n{code}END\n"})
+    result = await judged(rollouts, replace(read_task(folder), solved_tests=solved.ran))
+    uses = [each for each in result.suspicions if each.startswith("files of the reward were opened")]
+    assert (result.score, len(uses)) == (1.0, 1), result.suspicions
 
 
 @pytest.mark.parametrize("number", [pytest.param(n, marks=pytest.mark.thorough) for n in range(6)])

@@ -4,7 +4,14 @@ import pytest
 
 from proctor.values.rollout import RanTests
 from services.worker.verification.pytest_results import read_results
-from services.worker.verification.ran_tests import in_step, of_step, other_tests, ran_tests, together
+from services.worker.verification.ran_tests import (
+    in_step,
+    of_step,
+    other_tests,
+    other_uses,
+    ran_tests,
+    together,
+)
 
 SOLVED = ran_tests(["t.py::a", "t.py::b[1]", "t.py::b[2]"])
 OTHERS = {
@@ -46,6 +53,18 @@ def test_tests_of_a_step_are_found_again() -> None:
     whole = together([in_step("one", first), in_step("two", second)])
     assert (whole.count, of_step("one", whole), of_step("two", whole)) == (3, first, second)
     assert together([first, RanTests(2)]) == RanTests(3)
+
+
+def test_uses_of_the_reward_are_added_where_all_are_known() -> None:
+    known = [RanTests(1, reward_uses=3), RanTests(reward_uses=4)]
+    assert together(known) == RanTests(1, reward_uses=7)
+    assert together([*known, RanTests(1)]) == RanTests(2)
+
+
+@pytest.mark.parametrize("uses", [None, 0, 3, 4])
+def test_other_uses_of_the_reward_than_on_the_solution_are_suspicious(uses: int | None) -> None:
+    assert bool(tuple(other_uses(uses, RanTests(reward_uses=3)))) is (uses in (0, 4))
+    assert tuple(other_uses(uses, RanTests(1))) == ()
 
 
 LOGS = {
