@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 
-from proctor.values.rollout import AgentKind, RolloutAgent, RolloutSpec, RolloutTask
+from proctor.values.rollout import AgentKind, RanTests, RolloutAgent, RolloutSpec, RolloutTask
 from services.common.sandboxes.errors import SandboxError
 from services.common.sandboxes.sandbox import TarLimits
 from services.common.sandboxes.tar_files import ReadFile, read_files
@@ -64,27 +64,36 @@ class CheckSoundness:
 
     async def check(self, tasks: Sequence[RolloutTask]) -> AsyncIterator[TaskCheck]:
         for task in tasks:
-            agents = [await self._check(task, agent) for agent in _EXPECTED]
+            agents = [check async for check in self._checks(task)]
             # Those of an execution are without what its image makes void.
             executed = [agent.notes for agent in agents if agent.score is not None] or [task.notes]
             notes = dict.fromkeys(note for each in executed for note in each)
             warnings = (*warnings_of(task), *_credited(agents))
             yield TaskCheck(task.task_id, tuple(agents), warnings, tuple(notes))
 
-    async def _check(self, task: RolloutTask, agent: AgentKind) -> AgentCheck:
+    async def _checks(self, task: RolloutTask) -> AsyncIterator[AgentCheck]:
+        """As in an order, what ran on the solution is known afterwards."""
+        for agent in _EXPECTED:
+            check, ran = await self._check(task, agent)
+            yield check
+            if agent is AgentKind.ORACLE and check.is_as_expected:
+                task = replace(task, solved_tests=ran)
+
+    async def _check(self, task: RolloutTask, agent: AgentKind) -> tuple[AgentCheck, RanTests]:
         check = AgentCheck(agent, _EXPECTED[agent], None)
         if agent is AgentKind.ORACLE and not task.solution:
-            return replace(check, problem="the task has no solution (solution/solve.sh, solution.sh)")
+            problem = "the task has no solution (solution/solve.sh, solution.sh)"
+            return replace(check, problem=problem), RanTests()
         rollout_spec = RolloutSpec(task, RolloutAgent(agent))
         try:
             rollout_result = await self.rollouts.execute(
                 RolloutExecution(rollout_spec, f"check-{task.task_id}")
             )
         except SandboxError as error:
-            return replace(check, problem=str(error))
+            return replace(check, problem=str(error)), RanTests()
         result = rollout_result.result
         is_oracle, is_less = agent is AgentKind.ORACLE, result.score < _EXPECTED[agent]
-        return replace(
+        checked = replace(
             check,
             score=result.score,
             detail=result.detail,
@@ -94,6 +103,7 @@ class CheckSoundness:
             tests=result.ran.count,
             notes=rollout_result.notes,
         )
+        return checked, result.ran
 
 
 def _said(trajectory: Trajectory) -> str:

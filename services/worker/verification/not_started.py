@@ -19,6 +19,11 @@ _OF_PYTEST = re.compile(
 )
 # Said by the runner of a sandbox, wherever it comes among the lines of pytest itself.
 _ENDED = re.compile(r"^pytest ended with exit code [345]$")
+# No test is found, or none can be imported: where tests start on the solution, that is of an agent's files.
+_OF_FILES = re.compile(
+    r"^pytest ended with exit code [45]$|^ERROR: (?:not found: |file or directory not found: )"
+    r"|ImportError while loading conftest|\bno tests ran in |^collected 0 items\s*$"
+)
 _OF_OTHERS = re.compile(
     r"^Ran 0 tests in |^NO TESTS RAN|^No tests? (?:suites? )?found|\[no test files\]|no tests to run"
     r"|No solution found when resolving |Could not find a version that satisfies the requirement "
@@ -96,6 +101,11 @@ def not_started(result: VerifierResult, is_named: Callable[[str], bool] = lambda
     output = _Output(plain_lines(_printed(result)), is_named)
     explained = next(filter(output.explains, output.lines), "")
     return (explained or output.ended).strip()[:_MAX_LINE_CHARACTERS]
+
+
+def is_of_files(line: str) -> bool:
+    """Whether such a line is no word of what a machine lacks."""
+    return _OF_FILES.search(line) is not None
 
 
 def _printed(result: VerifierResult) -> str:

@@ -24,7 +24,7 @@ from services.worker.verification.agent_files import STEERING, made_ready
 from services.worker.verification.bundles import LeftFiles, inflated, inflated_scripts, with_artifacts
 from services.worker.verification.execute_pytest import ExecutePytest
 from services.worker.verification.image_packages import ImagePackages
-from services.worker.verification.not_started import not_started
+from services.worker.verification.not_started import is_of_files, not_started
 from services.worker.verification.pytest_request import PytestRequest, programs_in
 from services.worker.verification.pytest_results import read_results
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER, SITE
@@ -88,7 +88,8 @@ class VerifyRollout:
         The tests judge in a `sandbox` that is given, which the agent was in, else in a fresh one.
 
         Where the tests give no result, or could not start, they are tried on the files that the task began
-        with: what they meet there too is not the agent's doing. What only its files cause scores 0.
+        with: what they meet there too is not the agent's doing. What only its files cause scores 0, and so
+        does a failure to find tests that ran on the task's solution.
         """
         packages = await asyncio.to_thread(self.find_packages, task.packages)
         judged_with = packages
@@ -106,7 +107,7 @@ class VerifyRollout:
             failure: SandboxError = error
             result = VerifierResult(0.0, f"by the agent's files: {error.facts['problem']}", str(error))
         else:
-            if not line:
+            if not line or (is_of_files(line) and task.solved_tests != RanTests()):
                 return result
             failure = VerifierFailed(problem=f"they could not start: {line}")
         if await self.fails_without_agent(task):

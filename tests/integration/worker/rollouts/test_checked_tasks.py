@@ -71,6 +71,19 @@ async def test_the_solution_scores_1_and_no_work_less(
     assert check.warnings == ((credited,) if make is tb_meta_folder else ())
 
 
+async def test_tests_that_no_work_keeps_from_starting_score_it_0(
+    checker: CheckSoundness, tmp_path: Path
+) -> None:
+    """They start on the solution, and find no test without it."""
+    folder = harbor_folder(tmp_path / "a", test="python3 -m pytest made/test_twice.py")
+    solve = f"{SOLVE}mkdir made; printf 'def test(): pass\\n' > made/test_twice.py\n"
+    check = await checked(checker, read_task(write(folder, {"solution/solve.sh": solve})))
+    assert [each.score for each in check.agents] == [1.0, 0.0], check
+    (folder / "solution/solve.sh").write_text("true\n")
+    check = await checked(checker, read_task(folder))
+    assert [each.score for each in check.agents] == [None, None]
+
+
 async def test_a_task_that_no_work_solves_is_not_sound(checker: CheckSoundness, tmp_path: Path) -> None:
     folder = harbor_folder(tmp_path / "a", test="true\n")
     check = await checked(checker, read_task(folder))
