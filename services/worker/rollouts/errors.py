@@ -50,7 +50,7 @@ class SolutionMayLack(SandboxError):
 
 
 class SolutionNotPrepared(SandboxError):
-    """The solution scores {score} ({detail}), and has not all files of its image: {reason}."""
+    """The solution scores {score} ({detail}), and has not all that its image has: {reason}."""
 
 
 class StepNotPrepared(SandboxError):

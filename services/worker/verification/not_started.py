@@ -33,6 +33,7 @@ _OF_OTHERS = re.compile(
 )
 # The installers of a sandbox say so.
 NOT_INSTALLED = "a sandbox has no network"
+OTHER_VERSION = " is used: there is no wheel of "
 # pytest counts these tests as failed.
 _NOT_AWAITED = "async def functions are not natively supported"
 # Programs that run or build tests, or bring one that does: they are never the work of an agent.

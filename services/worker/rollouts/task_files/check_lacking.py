@@ -20,7 +20,7 @@ from services.worker.rollouts.errors import (
 from services.worker.rollouts.task_files.set_up import FAILED
 from services.worker.verification.bundles import LeftFiles
 from services.worker.verification.image_packages import named_package
-from services.worker.verification.not_started import NO_NETWORK, NOT_INSTALLED
+from services.worker.verification.not_started import NO_NETWORK, NOT_INSTALLED, OTHER_VERSION
 from services.worker.verification.printed import plain_lines
 from services.worker.verification.verifier_result import VerifierResult
 
@@ -77,18 +77,20 @@ def check_lacking(task: RolloutTask, result: VerifierResult, said: str, left: Le
     if lacking:
         reason = _reason(task, lacking)
         raise SolutionLacksProgram(score=score, detail=result.detail, name=lacking.name, reason=reason)
-    if reason := "; ".join(_not_prepared(task)):
+    if reason := "; ".join(_not_prepared(task, result)):
         raise SolutionNotPrepared(score=score, detail=result.detail, reason=reason)
     brings = [_BRINGS, *_missing_folders(f"{said}\n{result.log}")]
     if brought := [each for each in task.build.left_out if any(of.search(each) for of in brings)]:
         raise SolutionMayLack(score=score, detail=result.detail, commands=_shown(brought))
 
 
-def _not_prepared(task: RolloutTask) -> Iterator[str]:
+def _not_prepared(task: RolloutTask, result: VerifierResult) -> Iterator[str]:
     if files := task.build.unplaced:
         more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
         yield f"it lacks {', '.join(files[:_SHOWN])}{more}"
     yield from [note for note in task.notes if note.startswith(FAILED)][:_SHOWN]
+    replaced = (line.strip() for line in plain_lines(result.log) if OTHER_VERSION in line)
+    yield from [line[:_SHOWN_CHARACTERS] for line in replaced][:_SHOWN]
 
 
 def _missing_folders(text: str) -> list[re.Pattern[str]]:

@@ -217,7 +217,7 @@ def lines_of(path: Path) -> list[str]:
 
 def install(wanted: Iterable[str]) -> None:
     """Raises Refused for the first that is not there and has no wheel."""
-    left, seen = list(wanted), set()
+    left, seen, required = list(wanted), set(), set()
     while left:
         text = left.pop(0)
         try:
@@ -229,33 +229,33 @@ def install(wanted: Iterable[str]) -> None:
         if key in seen or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
             continue
         seen.add(key)
-        if canonicalize_name(requirement.name) not in OWN and is_unpacked(requirement):
-            left += needed(requirement)
+        is_other = canonicalize_name(requirement.name) not in OWN
+        if is_other and is_unpacked(requirement, is_required=text in required):
+            required.update(more := [*needed(requirement)])
+            left += more
 
 
 def install_project(path: str) -> None:
     """A folder or a wheel, by the machine's own pip."""
-    command = (
-        "pip",
-        "install",
-        "--no-index",
-        f"--find-links={WHEELS}",
-        "--no-build-isolation",
-        f"--target={SITE}",
-    )
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    if os.spawnve(os.P_WAIT, sys.executable, [sys.executable, "-m", *command, path], variables):  # noqa: S606  # no shell
+    command = ("pip", "install", "--no-index", "--no-build-isolation", f"--target={SITE}")
+    find, variables = f"--find-links={WHEELS}", {**os.environ}
+    variables.pop("PYTHONPATH", None)
+    if os.spawnve(os.P_WAIT, sys.executable, [sys.executable, "-m", *command, find, path], variables):  # noqa: S606  # no shell
         raise Refused(f"{path} cannot be installed: a sandbox has no network")
 
 
-def is_unpacked(requirement: Requirement) -> bool:
-    """False where the package was there before."""
+def is_unpacked(requirement: Requirement, *, is_required: bool = False) -> bool:
+    """False where the package was there before. What a wheel requires comes from a newer wheel if it can."""
     name = canonicalize_name(requirement.name)
     version = version_of(name)
     is_own = bool(version) and str(distribution(name).locate_file("")).startswith(str(PACKAGES))
-    if is_own or (version and is_in(requirement, version)):
-        return False
     exact = [(each, path) for each, path in wheels_of(name) if is_in(requirement, str(each))]
+    if version and not is_own and is_in(requirement, version):
+        there = Version(version)
+        exact = [each for each in exact if there < each[0] and there.major == each[0].major]
+        is_own = not (is_required and exact)
+    if is_own:
+        return False
     wheels = exact or near_wheels(requirement, name)
     used = max(wheels)[0] if wheels else version
     if used and not exact:

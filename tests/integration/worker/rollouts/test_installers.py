@@ -152,6 +152,24 @@ async def test_wheels_of_the_worker_are_installed_with_what_they_require(
     assert "this is first" in result.log
 
 
+@pytest.mark.parametrize(("version", "place"), [("1.5", "/opt/runner"), ("2.5", "/tmp/there")])
+async def test_what_a_wheel_requires_is_newer_than_what_is_there(
+    rollouts: ExecuteRollout, tmp_path: Path, version: str, place: str
+) -> None:
+    """A wheel may need more than it says. Another major version is none that others there expect."""
+    wheel(tmp_path / "wheels", "first", requires="second>=1")
+    wheel(tmp_path / "wheels", "second", version=version)
+    verifier = replace(rollouts.verifier, wheels=FileWheels(tmp_path / "wheels").packed)
+    there = "mkdir -p /tmp/there/second-1.4.dist-info; touch /tmp/there/second.py\n"
+    there += "printf 'Name: second\\nVersion: 1.4\\n' > /tmp/there/second-1.4.dist-info/METADATA\n"
+    there += "export PYTHONPATH=$PYTHONPATH:/tmp/there\n"
+    test = (
+        f"{there}pip install second first; python3 -c 'import second; print(second.__file__)' | grep {place}"
+    )
+    result = await judged(replace(rollouts, verifier=verifier), right_folder(tmp_path / "a", test))
+    assert result.score == 1.0, result.log
+
+
 @first_cases(1, "pin", ["first==1.4.9", "first~=1.6.0", "first==1.9,<2"])
 async def test_a_wheel_of_the_pinned_major_version_is_used_and_said(
     rollouts: ExecuteRollout, tmp_path: Path, pin: str

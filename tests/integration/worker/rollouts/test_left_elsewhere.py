@@ -208,14 +208,14 @@ LACKING: Mapping[str, tuple[str, str, str, type[SandboxError], str]] = {
         "cp /usr/share/a/a.txt y\n",
         "[ -s y ]",
         SolutionNotPrepared,
-        "has not all files of its image: it lacks /usr/share/a/a.txt",
+        "has not all that its image has: it lacks /usr/share/a/a.txt",
     ),
     "a file in a folder that its tests have": (
         "FROM ubuntu\nWORKDIR /app\nCOPY a.txt /tests/in/\n",
         "cp /tests/in/a.txt y\n",
         "[ -s y ]",
         SolutionNotPrepared,
-        "has not all files of its image: it lacks /tests/in/a.txt",
+        "has not all that its image has: it lacks /tests/in/a.txt",
     ),
     "a file that RUN makes": (
         "FROM ubuntu\nWORKDIR /app\nRUN mkdir /usr/share/a; echo 1 > /usr/share/a/b\n",
