@@ -56,9 +56,16 @@ SENT_ONCE = (
     "proctor.v1.RolloutService/UploadTasks",
     "proctor.v1.ImportService/ImportRun",
 )
-# Rescoring a run, and computing the size of an export (a million rows in half a minute), take longer.
+# Rescoring a run, comparing large ones, and the size of an export (a million rows in half a minute) take
+# longer.
 LONG_CALL_FACTOR = 10
-_LONG_CALLS = frozenset({"/proctor.v1.RescoreService/RescoreTask"})
+_LONG_CALLS = frozenset(
+    {
+        "/proctor.v1.RescoreService/RescoreTask",
+        "/proctor.v1.ComparisonService/CompareRuns",
+        "/proctor.v1.ComparisonService/ListFlips",
+    }
+)
 
 Metadata: TypeAlias = tuple[tuple[str, str | bytes], ...]
 CallFailed: TypeAlias = grpc.aio.AioRpcError | TimeoutError

@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
@@ -288,11 +288,16 @@ class PostgresSession:
             raise DependencyUnavailable(dependency="Postgres") from error
 
     @asynccontextmanager
-    async def transaction(self) -> "AsyncIterator[PostgresTransaction]":
-        """Several queries that happen together or not at all; to be used within `repeat`."""
+    async def transaction(
+        self, *, isolation: Literal["repeatable_read"] | None = None
+    ) -> "AsyncIterator[PostgresTransaction]":
+        """Several queries that happen together or not at all; to be used within `repeat`.
+
+        `isolation` None: as the server has it.
+        """
         async with self._pool.acquire(timeout=self._retry_seconds) as connection:
             await _see(connection, self._scope_of_changes())
-            async with connection.transaction():
+            async with connection.transaction(isolation=isolation):
                 yield PostgresTransaction(connection, self.queries, self.make_call)
 
     async def _made(self, query: str, values: Mapping[str, object]) -> list[Any]:

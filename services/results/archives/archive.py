@@ -14,8 +14,8 @@ SCHEMA_VERSION = 1
 # Held in memory a few times over: as rows, as columns and as a file.
 PART_OUTCOMES = 5000
 PART_BYTES = 8 * 1024 * 1024
-# Bounds what a statement over archived outcomes is sent of each of two runs. One with more is restored to be
-# compared.
+# Bounds what a statement over archived outcomes is sent of each of two runs. One that needs more is refused
+# until the run is restored.
 MAX_ROWS = 200_000
 # A sample number after all others.
 NO_SAMPLE = 2**62

@@ -117,15 +117,17 @@ def _beside_samples(values: Values, _: str, epoch: int) -> Selection:
     )
 
 
-def _paired(_: Values, __: str, epoch: int) -> Selection:
-    return Selection(wanted=counts_in(epoch), texts=("scores",))
+def _paired(values: Values, run: str, epoch: int) -> Selection:
+    side = run.removesuffix("_run_id")
+    after, end = (values[f"{side}_from"], -1), values[f"{side}_to"]
+    return Selection(after=after, before_sample=end, wanted=counts_in(epoch), texts=("scores",))
 
 
 def _flipped(values: Values, run: str, epoch: int) -> Selection:
     if run == "first_run_id":
         after, end = (values["after_sample"] + 1, -1), values["first_end"]
     else:
-        after, end = (values["second_start"], -1), values["second_end"]
+        after, end = (values["second_from"], -1), values["second_end"]
     texts = ("scores", "prediction")
     return Selection(after=after, before_sample=end, wanted=counts_in(epoch), texts=texts)
 
@@ -176,7 +178,7 @@ SELECTS: Mapping[str, Select] = {
     "export_batch_answers": _answers_of_batch,
     "export_batch_errors": _errors_of_batch,
     "export_outcomes": _beside_samples,
-    "read_pairs": _paired,
+    "list_pairs": _paired,
     "list_flips": _flipped,
     "find_disputed": _disputed,
     "list_verdicts_of_judges": _judged,

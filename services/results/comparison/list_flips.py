@@ -70,23 +70,26 @@ class ListFlips:
         shared_tasks(plans, [query.task])
         check_comparable(records, [query.task], is_forced=True)
         metric = _metric(plans, query)
-        tasks = task_named(plans[0], query.task), task_named(plans[1], query.task)
+        start = task_named(plans[0], query.task).first_sample
         # The token carries the total: it is counted once, on the first page.
-        sample, total = read_key_token(_LIST, query.page_token, first=(tasks[0].first_sample, -1))
+        sample, total = read_key_token(_LIST, query.page_token, first=(start, -1))
         if total < 0:
             sample, total = sample - 1, await self._total(plans, query.task, metric)
-        return await self._page(query, tasks, metric, (sample, total))
+        return await self._page(query, plans, metric, (sample, total))
 
     async def _page(
         self,
         query: FlipsQuery,
-        tasks: tuple[PlannedTask, PlannedTask],
+        plans: tuple[RunPlan, RunPlan],
         metric: ScoredMetric,
         position: tuple[int, int],
     ) -> FlipsPage:
         after, total = position
         limit = query.page_size or DEFAULT_PER_PAGE
-        found = await self.pairs.flips(FlipQuery(query.run_ids, tasks, metric.key, after, limit))
+        tasks = task_named(plans[0], query.task), task_named(plans[1], query.task)
+        rollouts = max(plan.rollouts for plan in plans)
+        wanted = FlipQuery(query.run_ids, tasks, rollouts, metric.key, after, limit)
+        found = await self.pairs.flips(wanted)
         weights = await self.sample_sets.weights(tasks[0].sample_set_id, [one.position for one in found])
         # Prompts may be large: a page is cut by bytes too.
         fitting = found[: fitting_count([one.bytes + weights.get(one.position, 0) for one in found])]

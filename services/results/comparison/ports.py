@@ -14,10 +14,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class FlipQuery:
-    """Samples of a task in two runs, after a number of the first one's."""
+    """Samples of a task in two runs, after a number of the first one's; `rollouts` of each at most."""
 
     run_ids: tuple[str, str]
     tasks: tuple[PlannedTask, PlannedTask]
+    rollouts: int
     metric: str
     after_sample: int
     limit: int

@@ -1,6 +1,6 @@
--- name: read_pairs: Return the scores of two runs on the samples that both have, like pairs counted
+-- name: list_pairs: Return the scores of two runs on the samples that both have, like pairs counted
 -- Equal sets are paired by position; others by digest, the n-th of equal samples with the n-th. A sample without an
--- answer counts as failed; scores are listed by rollout.
+-- answer counts as failed; scores are listed by rollout. Outcomes are those of a range of samples of each run.
 WITH asked AS (
     SELECT ordinal, first_index, second_index, first_start, second_start, first_sample_set_id, second_sample_set_id
     FROM unnest(
@@ -22,7 +22,7 @@ WITH asked AS (
     FROM current_outcomes AS o
     JOIN asked ON asked.first_index = o.task_index
     JOIN wanted USING (ordinal)
-    WHERE o.run_id = :first_run_id
+    WHERE o.run_id = :first_run_id AND o.sample >= :first_from AND o.sample < :first_to
     GROUP BY asked.ordinal, wanted.metric, o.sample - asked.first_start
 ), second_answers AS (
     SELECT
@@ -33,7 +33,7 @@ WITH asked AS (
     FROM current_outcomes AS o
     JOIN asked ON asked.second_index = o.task_index
     JOIN wanted USING (ordinal)
-    WHERE o.run_id = :second_run_id
+    WHERE o.run_id = :second_run_id AND o.sample >= :second_from AND o.sample < :second_to
     GROUP BY asked.ordinal, wanted.metric, o.sample - asked.second_start
 ), first_samples AS (
     SELECT
@@ -65,7 +65,9 @@ WITH asked AS (
     SELECT asked.ordinal, s.position, s.cluster
     FROM samples AS s
     JOIN asked ON asked.first_sample_set_id = s.sample_set_id
-    WHERE s.sample_set_id = ANY (:first_set_ids) AND s.cluster <> ''
+    WHERE s.sample_set_id = ANY (:first_set_ids)
+        AND s.position >= :position_from AND s.position < :position_to
+        AND s.cluster <> ''
 )
 SELECT
     f.ordinal, f.metric, c.cluster, f.scores AS first_scores, s.scores AS second_scores,
@@ -91,10 +93,10 @@ WITH first_answers AS (
         string_agg(scores ->> :metric, ',' ORDER BY rollout) AS scores,
         (array_agg(prediction ORDER BY rollout))[1] AS prediction
     FROM outcomes
-    WHERE run_id = :second_run_id AND sample >= :second_start AND sample < :second_end AND status <> 'failed'
+    WHERE run_id = :second_run_id AND sample >= :second_from AND sample < :second_end AND status <> 'failed'
     GROUP BY sample
 ), first_samples AS (
-    -- The n-th of equal samples is paired with the n-th, as in read_pairs.
+    -- The n-th of equal samples is paired with the n-th, as in list_pairs.
     SELECT position, digest, row_number() OVER (PARTITION BY digest ORDER BY position) AS nth
     FROM samples
     -- Equal sets are paired by position: then nothing is read here.

@@ -153,7 +153,7 @@ async def print_plan(pool: asyncpg.Pool, filled: Filled) -> None:
         "SELECT sample_set_id FROM run_tasks WHERE run_id = $1", filled.run_ids[0]
     )
     first_run_id, second_run_id = filled.run_ids
-    statement, *arguments = QUERIES["read_pairs"].call(
+    statement, *arguments = QUERIES["list_pairs"].call(
         {
             "first_run_id": first_run_id,
             "second_run_id": second_run_id,
@@ -165,6 +165,12 @@ async def print_plan(pool: asyncpg.Pool, filled: Filled) -> None:
             "second_set_ids": [sample_set_id],
             "task_numbers": [1],
             "metrics": ["acc"],
+            "first_from": 0,
+            "first_to": SAMPLES,
+            "second_from": 0,
+            "second_to": SAMPLES,
+            "position_from": 0,
+            "position_to": SAMPLES,
         }
     )
     async with pool.acquire() as connection, connection.transaction():

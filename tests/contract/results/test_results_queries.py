@@ -157,17 +157,16 @@ HOT: Mapping[str, Mapping[str, str]] = {
     "delete_set_samples": {"sample_set_id": SET, "after_position": "5000", "limit": "5000"},
 }
 PAIRED: Mapping[str, Mapping[str, str]] = {
-    "read_pairs": {
+    "list_pairs": {
         "first_run_id": RUN,
         "second_run_id": SET,
-        "first_indexes": "'{0}'",
-        "second_indexes": "'{0}'",
-        "first_starts": "'{0}'",
-        "second_starts": "'{0}'",
+        **dict.fromkeys(("first_indexes", "second_indexes", "first_starts", "second_starts"), "'{0}'"),
         "first_set_ids": f"ARRAY[{SET}]::uuid[]",
         "second_set_ids": f"ARRAY[{RUN}]::uuid[]",
         "task_numbers": "'{1}'",
         "metrics": "'{acc}'",
+        **dict.fromkeys(("first_from", "second_from", "position_from"), "0"),
+        **dict.fromkeys(("first_to", "second_to", "position_to"), "9"),
     },
     "list_flips": {
         "first_run_id": RUN,
@@ -175,6 +174,7 @@ PAIRED: Mapping[str, Mapping[str, str]] = {
         "first_start": "0",
         "second_start": "0",
         "first_end": "20000",
+        "second_from": "0",
         "second_end": "20000",
         "first_set_id": SET,
         "second_set_id": RUN,

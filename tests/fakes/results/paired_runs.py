@@ -16,7 +16,7 @@ from services.common.postgres import PostgresSession, connect_pool
 from services.results.comparison.compare_runs import ComparePair, CompareQuery, CompareRuns, StoreComparison
 from services.results.comparison.comparison import Comparison, Difference, DifferenceCache
 from services.results.comparison.list_flips import ListFlips
-from services.results.comparison.postgres import PostgresComparisons, PostgresPairs
+from services.results.comparison.postgres import PART_OUTCOMES, PostgresComparisons, PostgresPairs
 from services.results.leaderboard.compare_peers import ComparePeers
 from services.results.leaderboard.compare_pending import ComparePending
 from services.results.leaderboard.postgres import PostgresLeaderboard, PostgresPeers, PostgresWaitingRuns
@@ -65,9 +65,10 @@ def single(texts: Sequence[str], *scores: float | Scores | None, clusters: Seque
 
 @dataclass(frozen=True)
 class PairedRuns:
-    """A benchmark of its own, so that no test sees another's runs."""
+    """A benchmark of its own, so that no test sees another's runs. Large tasks are paired in parts."""
 
     session: PostgresSession
+    part_outcomes: int = PART_OUTCOMES
     benchmark: str = field(default_factory=new_id)
 
     @property
@@ -76,7 +77,7 @@ class PairedRuns:
 
     @property
     def pairs(self) -> PostgresPairs:
-        return PostgresPairs(self.session)
+        return PostgresPairs(self.session, self.part_outcomes)
 
     @property
     def compare_pair(self) -> ComparePair:

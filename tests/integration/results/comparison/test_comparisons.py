@@ -22,6 +22,7 @@ from services.results.comparison.errors import (
     RunOfModelNotFound,
 )
 from services.results.comparison.list_flips import FlipsPage, FlipsQuery
+from services.results.comparison.postgres import PART_OUTCOMES
 from services.results.runs.conditions import DifferingCondition
 from services.results.runs.errors import RecordNotFound, RunNotFrozen
 from services.results.runs.run_plan import RunPlan
@@ -53,9 +54,9 @@ async def session() -> AsyncIterator[PostgresSession]:
         yield opened
 
 
-@pytest.fixture
-def runs(session: PostgresSession) -> PairedRuns:
-    return PairedRuns(session)
+@pytest.fixture(params=(PART_OUTCOMES, 3), ids=("whole", "in parts"))
+def runs(session: PostgresSession, request: pytest.FixtureRequest) -> PairedRuns:
+    return PairedRuns(session, request.param)
 
 
 TEN = [f"sample {at}" for at in range(10)]
