@@ -483,6 +483,39 @@ CREATE FUNCTION sample_key(sample_set_id uuid, digest bytea) RETURNS bytea
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN (uuid_send(sample_set_id) || digest);
 
+CREATE FUNCTION sent_outcomes(sent outcomes[]) RETURNS SETOF outcomes
+    LANGUAGE sql STABLE STRICT ROWS 5000 PARALLEL SAFE
+    BEGIN ATOMIC
+ SELECT unnest.run_id,
+     unnest.sample,
+     unnest.rollout,
+     unnest.task_index,
+     unnest.shard,
+     unnest.epoch,
+     unnest.attempt,
+     unnest.status,
+     unnest.failure_class,
+     unnest.failure_message,
+     unnest.answer_text,
+     unnest.reasoning,
+     unnest.finish_reason,
+     unnest.choices,
+     unnest.prediction,
+     unnest.scores,
+     unnest.prompt_tokens,
+     unnest.completion_tokens,
+     unnest.cached_tokens,
+     unnest.reasoning_tokens,
+     unnest.total_seconds,
+     unnest.queue_seconds,
+     unnest.first_token_seconds,
+     unnest.between_tokens_seconds,
+     unnest.body_json,
+     unnest.is_reused,
+     unnest.recorded_at
+    FROM unnest(sent_outcomes.sent) unnest(run_id, sample, rollout, task_index, shard, epoch, attempt, status, failure_class, failure_message, answer_text, reasoning, finish_reason, choices, prediction, scores, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, total_seconds, queue_seconds, first_token_seconds, between_tokens_seconds, body_json, is_reused, recorded_at);
+END;
+
 CREATE FUNCTION shown_text(answer_text text, prediction text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN (answer_text = ''::text) THEN prediction ELSE answer_text END;

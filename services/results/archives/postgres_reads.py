@@ -16,6 +16,8 @@ from services.results.archives.postgres import part_from_row
 from services.results.runs.errors import RunArchived
 
 TABLE = re.compile(r"\b(?:FROM|JOIN)\s+(?:outcomes|current_outcomes|outcome_records)\b")
+# The limit keeps the planner at the index of the table; rows that are sent have none, and are joined.
+_LOOKED_UP = re.compile(r"(\brollout = (?:0|\w+\.rollout))\s+LIMIT 1\b")
 _COMMENTS = re.compile(r"\A(?:\s*--[^\n]*\n)*\s*")
 # Views over the table, in the order of their use: each is written out behind the rows.
 _VIEWS = ("current_outcomes", "outcome_records")
@@ -229,7 +231,7 @@ class ArchivedReads:
 
     async def _statement(self, query: Query, fetch: Fetch, *, has_live: bool) -> str:
         number = len(query.parameters) + 1
-        table = f"SELECT * FROM unnest(${number}::outcomes[])"  # noqa: S608  # the number of a parameter
+        table = f"SELECT * FROM sent_outcomes(${number}::outcomes[])"  # noqa: S608  # the number of a parameter
         if has_live:
             # Within its own definition the name is still that of the table.
             table += f" UNION ALL SELECT * FROM outcomes WHERE run_id = ANY (${number + 1}::uuid[])"  # noqa: S608  # likewise
@@ -238,7 +240,7 @@ class ArchivedReads:
             if re.search(rf"\b{view}\b", query.statement):
                 named[view] = f"({await self._view(view, fetch)})"
         defined = ", ".join(f"{name} AS {rows}" for name, rows in named.items())
-        text = _COMMENTS.sub("", query.statement, count=1)
+        text = _LOOKED_UP.sub(r"\1", _COMMENTS.sub("", query.statement, count=1))
         rest = f", {text.removeprefix('WITH ')}" if text.startswith("WITH ") else f" {text}"
         return f"WITH {defined}{rest}"
 
