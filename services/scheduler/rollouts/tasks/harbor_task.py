@@ -7,7 +7,12 @@ from dataclasses import replace
 from posixpath import normpath
 
 from proctor.values.rollout import DEFAULT_TESTS_FOLDER, RolloutLimits, RolloutStep, RolloutTask, VerifierKind
-from services.scheduler.rollouts.tasks.dockerfiles.placed_files import PlacedFiles, is_closed, place
+from services.scheduler.rollouts.tasks.dockerfiles.placed_files import (
+    PlacedFiles,
+    is_closed,
+    place,
+    workdir_facts,
+)
 from services.scheduler.rollouts.tasks.dockerfiles.read_dockerfile import DockerfileFacts, read_dockerfile
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsupportedTask
 from services.scheduler.rollouts.tasks.fields import Fields, checked_image, host_free
@@ -56,7 +61,7 @@ def read_harbor(folder: TaskFolder, ordered_image: str = "") -> RolloutTask:
     _note_unknown(config, environment, verifier, agent)
     _refuse_unsupported(folder, config, environment)
     named_image = ordered_image or checked_image(environment, "docker_image")
-    image = DockerfileFacts() if named_image else _image(folder)
+    image = _image(folder, is_named=bool(named_image))
     judged = read_verifier(folder, verifier)
     placed = _placed(environment, image, _named(folder))
     steps = read_steps(folder, config, placed)
@@ -168,11 +173,13 @@ def _refuse_unsupported(folder: TaskFolder, config: Fields, environment: Fields)
             raise UnsupportedTask(task=folder.name, what=what, advice="Leave the task out.")
 
 
-def _image(folder: TaskFolder) -> DockerfileFacts:
-    """Not called where an image is named: it is there, and nothing that it would be built from is read."""
+def _image(folder: TaskFolder, *, is_named: bool) -> DockerfileFacts:
+    """An image that is named is there: of what it was built from, only where it starts is read."""
     files = folder.below("environment")
     if "Dockerfile" not in files:
         return DockerfileFacts()
+    if is_named:
+        return workdir_facts(folder, "environment/Dockerfile")
     return read_dockerfile(folder.name, folder.text("environment/Dockerfile"), files)
 
 

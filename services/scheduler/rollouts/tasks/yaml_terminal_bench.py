@@ -5,7 +5,12 @@ from collections.abc import Sequence
 import yaml
 
 from proctor.values.rollout import DEFAULT_TESTS_FOLDER, RolloutLimits, RolloutTask, VerifierKind
-from services.scheduler.rollouts.tasks.dockerfiles.placed_files import PlacedFiles, is_closed, place
+from services.scheduler.rollouts.tasks.dockerfiles.placed_files import (
+    PlacedFiles,
+    is_closed,
+    place,
+    workdir_facts,
+)
 from services.scheduler.rollouts.tasks.dockerfiles.read_dockerfile import DockerfileFacts, read_dockerfile
 from services.scheduler.rollouts.tasks.errors import InvalidTask, UnsupportedTask
 from services.scheduler.rollouts.tasks.fields import Fields
@@ -84,8 +89,12 @@ def read_terminal_bench(folder: TaskFolder, ordered_image: str = "") -> RolloutT
 
 def _placed(folder: TaskFolder, named: Sequence[str], *, is_read: bool) -> PlacedFiles:
     image = DockerfileFacts()
-    if "Dockerfile" in folder.files and is_read:
-        image = read_dockerfile(folder.name, folder.text("Dockerfile"), folder.files)
+    if "Dockerfile" in folder.files:
+        image = (
+            read_dockerfile(folder.name, folder.text("Dockerfile"), folder.files)
+            if is_read
+            else workdir_facts(folder, "Dockerfile")
+        )
     if is_closed(image.workdir):
         problem = f"the working folder {image.workdir} is one of the system's."
         raise InvalidTask(folder.name, "Dockerfile", problem, "WORKDIR")

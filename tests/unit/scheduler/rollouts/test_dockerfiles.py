@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from services.scheduler.rollouts.tasks.dockerfiles.placed_files import place
+from services.scheduler.rollouts.tasks.dockerfiles.placed_files import place, workdir_facts
 from services.scheduler.rollouts.tasks.dockerfiles.read_dockerfile import DockerfileFacts, read_dockerfile
 from services.scheduler.rollouts.tasks.errors import InvalidTask
-from services.scheduler.rollouts.tasks.task_folder import FolderFile
+from services.scheduler.rollouts.tasks.task_folder import FolderFile, TaskFolder
 
 CONTEXT = {"data.txt": b"data", "b.txt": b"b", "src/a.py": b"a", "src/deep/c.py": b"c", "my data": b"spaced"}
 
@@ -297,6 +297,25 @@ def test_folders_beside_those_of_the_tests_are_given(folder: str) -> None:
 def test_folders_that_hide_those_of_an_image_are_not(folder: str) -> None:
     facts = read(f"COPY data.txt {folder}/data.txt")
     assert place(facts, facts.workdir).build.unplaced == (f"{folder}/data.txt",)
+
+
+WORKDIRS = {
+    "FROM x\nCOPY absent .\nWORKDIR /test\nRUN pip install a\nWORKDIR bed": "/test/bed",
+    "ARG D=/a\nFROM x\nARG D\nENV E=$D/b\nWORKDIR ${E}": "/a/b",
+    "FROM golang:1.26": "/go",
+    "FROM x\nWORKDIR ${E:?none}": "/",
+    "FROM x\nWORKDIR /usr/src/app": "/",
+    "RUN true": "/",
+    "FRUM x": "/",
+    "": "/",
+}
+
+
+@pytest.mark.parametrize("text", WORKDIRS)
+def test_of_an_image_that_is_named_only_where_it_starts_is_read(text: str) -> None:
+    folder = TaskFolder("a", {"Dockerfile": FolderFile(text.encode())})
+    facts = workdir_facts(folder, "Dockerfile")
+    assert facts == DockerfileFacts(workdir=WORKDIRS[text])
 
 
 INSTALLED = {

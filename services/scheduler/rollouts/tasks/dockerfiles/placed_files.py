@@ -6,9 +6,14 @@ from dataclasses import dataclass, field, replace
 from posixpath import commonpath, dirname
 
 from proctor.values.rollout import DEFAULT_TESTS_FOLDER, BuiltStage, ImageBuild, SetupStep
-from services.scheduler.rollouts.tasks.dockerfiles.read_dockerfile import DockerfileFacts, StageFacts
+from services.scheduler.rollouts.tasks.dockerfiles.read_dockerfile import (
+    DockerfileFacts,
+    StageFacts,
+    read_workdir,
+)
 from services.scheduler.rollouts.tasks.dockerfiles.run_steps import SYSTEM
-from services.scheduler.rollouts.tasks.task_folder import Files, FolderFile, relative_to
+from services.scheduler.rollouts.tasks.errors import InvalidTask
+from services.scheduler.rollouts.tasks.task_folder import Files, FolderFile, TaskFolder, relative_to
 
 DEFAULT_FOLDER = "/app"
 # Folders of many programs: those in them belong together, they themselves do not.
@@ -115,6 +120,15 @@ def _build_of(facts: DockerfileFacts, closed: list[str]) -> ImageBuild:
     notes = (*facts.notes, *_closed_notes([*closed, *copied]), *_made_notes(in_tests))
     unplaced = (*closed, *copied, *in_tests)[:_MAX_UNPLACED]
     return replace(facts.build, notes=notes, unplaced=unplaced)
+
+
+def workdir_facts(folder: TaskFolder, dockerfile: str) -> DockerfileFacts:
+    """Of an image that is there. Its root, and folders that no task is given, say nothing."""
+    try:
+        facts = read_workdir(folder.name, folder.text(dockerfile))
+    except InvalidTask:
+        return DockerfileFacts()
+    return DockerfileFacts() if is_closed(facts.workdir) else facts
 
 
 def _placed_stage(name: str, stage: StageFacts) -> tuple[BuiltStage, Files]:

@@ -34,6 +34,7 @@ from services.scheduler.rollouts.tasks.task_folder import Files, FolderFile
 _WITHOUT_EFFECT = frozenset(
     {"LABEL", "MAINTAINER", "EXPOSE", "CMD", "ENTRYPOINT", "HEALTHCHECK", "STOPSIGNAL"}
 )
+_OF_WORKDIR = frozenset({"FROM", "ARG", "ENV", "WORKDIR"})
 _NOTED = frozenset({"USER", "VOLUME", "ONBUILD"})
 _COPY_FLAGS = frozenset({"from", "chown", "chmod", "link", "keep-git-dir", "checksum", "unpack"})
 _SHELLS = ("sh", "bash", "ash", "python3", "python")
@@ -81,6 +82,19 @@ def read_dockerfile(task: str, text: str, context: Files) -> DockerfileFacts:
         except (BadWord, BadArchive) as error:
             raise InvalidTask(task, DOCKERFILE, str(error), instruction.name) from error
     return build.facts()
+
+
+def read_workdir(task: str, text: str) -> DockerfileFacts:
+    """Where commands of an image start that was built from it. Nothing of it is refused."""
+    dockerfile = read_instructions(task, text)
+    build = _Build(task, {}, dockerfile.escape)
+    try:
+        for instruction in dockerfile.instructions:
+            if instruction.name in _OF_WORKDIR:
+                build.add(instruction)
+        return DockerfileFacts(workdir=build.facts().workdir)
+    except (BadWord, InvalidTask):
+        return DockerfileFacts()
 
 
 class _Build:
