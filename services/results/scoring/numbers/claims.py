@@ -57,7 +57,7 @@ _GOES_ON_TO = re.compile(r"\b(?:is|are|then|so)\b[^.\n]*\d", re.IGNORECASE)
 # "3 red pens and 3 blue pens": two counts.
 _TWICE = re.compile(r"(?<![\d.,])(\d[\d.,]*) (?:[a-z]+ ){1,3}and \1 [a-z]+", re.IGNORECASE)
 _WORDS_OF_SUMS = ("total", "all", "together", "combined")
-_REPLACED = re.compile(
+REPLACED = re.compile(
     r"\bnot\s(?!only|just|merely|simply)[^,.;:\n]{1,40}?,?\sbut\s(?:rather\s)?", re.IGNORECASE
 )
 # "18 pages a day to finish within 10 days"
@@ -118,7 +118,7 @@ _REMARK = re.compile(
 def claimed(claim: str) -> WrittenNumber | None:
     """None where the claim has no number, or more than one value."""
     if "not " in claim or "Not " in claim:
-        claim = _REPLACED.sub("", claim)
+        claim = REPLACED.sub("", claim)
     total = summed(claim)
     if total is not None:
         return total

@@ -12,6 +12,7 @@ from services.results.scoring.numbers.claims import (
     without_reason,
     without_remarks,
 )
+from services.results.scoring.numbers.counts import count_of_things, without_rounded
 from services.results.scoring.numbers.entries import has_several_entries
 from services.results.scoring.numbers.named_things import is_of_a_name
 from services.results.scoring.numbers.number_forms import in_one_form
@@ -28,7 +29,7 @@ _ASCII_END = (
 _SENTENCE_END = re.compile(_ASCII_END, re.DOTALL)
 _ANY_SENTENCE_END = re.compile(rf"{_ASCII_END}|(?<=[。！？])", re.DOTALL)
 _LEADS_ON = re.compile(
-    r"""(?<!\w) (?: so | i\.e\.,? | therefore | thus | hence | altogether | (?<!to\s)makes? | gives? | got
+    r"""(?<!\w) (?: so | therefore | thus | hence | altogether | (?<!to\s)makes? | gives? | got
         | obtain(?:s|ed)? | yields? | result(?:s|ing)?\sin
         | (?<!to\s)gets?(?!\s+(?:to|there|here|home|back|in|out|up)\b) | equals?
         | totals? | leaves | leaving | is | are | was | were | (?<!to\s)be
@@ -123,13 +124,14 @@ _GUESSES = re.compile(
     r"|\d\S* (?:[a-z]+ )?(?:is|are|was|were|would be|seems?) (?:way |far |much )?too [a-z]+\b"
     r"|\A\W*(?:suppose|imagine|if (?:it|that|this) (?:were|was))\b"
     r"(?![^\n]*(?:=|\b(?:then|so|thus|hence|therefore)\b))"
-    r"|\A\W*(?:for (?:example|instance)|e\.g\.|such as|assume),? \S?\d[\d.,]*\W*\Z"
+    r"|\A\W*(?:for (?:example|instance)|e\.g\.|such as|(?:assume|suppose)(?: that)?"
+    r"(?: (?:it is|it's|there (?:are|is)|we have))?),? \S?\d[\d.,]*(?: [a-z]+)?\W*\Z"
     r"|\A\W*let [a-z] ?(?:=|be) ?\S?\d[\d.,]*\W*\Z",
     re.IGNORECASE,
 )
 _WORDS_OF_GUESSES = (
     *("maybe", "perhaps", "possibly", " be ", "doubt", "anything", "nobody", "no one", "have ", "too "),
-    *("suppose", "imagine", "if ", "let ", " take ", " minus ", "t think", "e.g.", "such as"),
+    *("ssume", "uppose", "imagine", "if ", "let ", " take ", " minus ", "t think", "e.g.", "such as"),
     *("for example", "for instance"),
 )
 # Behind the last number: "18. No." and "18. Hmm, or 20?"
@@ -202,8 +204,7 @@ _SOLVED = re.compile(
 )
 _OF_VARIABLE = re.compile(r"(?<![\w.])[a-z] ?= ?-?\d")
 _OTHER_VARIABLE = re.compile(r"(?<![A-Za-z'])[b-z](?![A-Za-z'])")
-# A longer sentence is the repeats of a model that has lost itself.
-MAX_SENTENCE = 2000
+MAX_SENTENCE = 2000  # A longer one is the repeats of a model that has lost itself.
 
 
 def concluded(plain: str, text: str) -> WrittenNumber | None:
@@ -268,7 +269,7 @@ def _may_be_a_result(sentence: str) -> bool:
 def _concluding(sentence: str) -> WrittenNumber | None:
     if "th " in sentence and _PLACED.search(sentence):
         return None
-    outcome = _rounded(sentence) or result_of_operation(sentence)
+    outcome = count_of_things(sentence) or _rounded(sentence) or result_of_operation(sentence)
     if outcome is not None:
         return outcome
     sentence = without_purpose(sentence)
@@ -286,6 +287,8 @@ def _rounded(sentence: str) -> WrittenNumber | None:
 
 def _of_head(sentence: str, head: str) -> WrittenNumber | None:
     """`head`: the sentence without its reason."""
+    if "/" in head:
+        sentence, head = without_rounded(sentence), without_rounded(head)
     if _draws_none(sentence, head):
         return None
     if _has_two_facts(head):

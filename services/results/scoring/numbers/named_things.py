@@ -38,7 +38,7 @@ _PROPER = re.compile(
     r"(?:[a-z]?[A-Z][\w'’-]* ){1,3}\Z"
 )
 # A text that is a name as a whole: "Boeing 747", "The Apollo 11".
-_WHOLE = re.compile(r"\W*(?:The )?(?P<name>(?:[A-Z]\w[\w'’-]* ){1,3})\d+\W*")
+_WHOLE = re.compile(r"\W*(?:The )?(?P<name>(?:[a-z]?[A-Z]\w[\w'’-]* ){1,3})\d+\W*")
 # Words that a number follows as their value, and words that lead to one.
 _NO_NAMES = frozenset(
     (

@@ -7,6 +7,8 @@ import re
 import sys
 import unicodedata
 
+from services.results.scoring.numbers.points_and_commas import COMMA, POINT, in_points
+
 # A sign for what LaTeX computes with: the number beside it is a part of an expression.
 _COMMANDS = {
     "times": "×",
@@ -30,8 +32,8 @@ _COMMANDS = {
     "cup": "∪",
     "degree": "°",
     "circ": "°",
-    "ldots": "...",
-    "dots": "...",
+    "ldots": "…",
+    "dots": "…",
     "cdots": "...",
 }
 _SPACING = frozenset(
@@ -64,7 +66,7 @@ _BARS = re.compile(r"\\left\s?\|\s{0,3}|\\lvert\s{0,3}|\s?\\right\s?\||\s?\\rver
 # An absolute value is computed; cells of a table have spaces around what they hold.
 _ABSOLUTE = re.compile(
     r"(?<![|\w])\|{1,2}(?P<inside>(?=[^|\n]{0,60}[-+\u2212\u2013])[^\s|=][^|=\n]{0,60}"
-    r"|[\w.]{1,20}(?=\|\s?[-+*/=]))\|{1,2}(?!\|)"
+    r"|[\w.]{1,20}(?=\|\s?[-+*/=])|\d[\d.]*(?=\|\W*\Z))\|{1,2}(?!\|)"
 )
 _ENVIRONMENT = re.compile(
     r"\\(?:begin|end)\s?\{(?:align|aligned|alignat|equation|gather|gathered|split|eqnarray|multline)\*?\}"
@@ -124,6 +126,8 @@ _IN_OTHER_FORM = re.compile(
 
 def in_one_form(text: str) -> str:
     """Lines stay lines. What LaTeX sets as a fraction of two numbers is written 3/4, with its sign before."""
+    if ("," in text and COMMA.search(text)) or ("." in text and POINT.search(text)):
+        text = in_points(text)
     if not text.isascii() and _IN_OTHER_FORM.search(text):
         text = _SPACES.sub(",", text).translate(_DIGITS)
         text = _GROUPED_DIGITS.sub(",", text) if "\uff0c" in text else text

@@ -37,8 +37,8 @@ _PHRASE = re.compile(
     r"(?![\w]|-\w|\s(?:hal[fv]|third|quarter|fourth|fifth|sixth|eighth|tenth|hundredth)|\s(?:dozen|score)s?\b)",
     re.IGNORECASE,
 )
-# No pronoun: "one or two".
-_ONE = re.compile(rf"\bone(?=\s(?:or|to)\s(?:{_WORD})\b)", re.IGNORECASE)
+# No pronoun: "one or two", "one in four".
+_ONE = re.compile(rf"\bone(?=\s(?:or|to|in|out\sof)\s(?:{_WORD})\b)", re.IGNORECASE)
 _BETWEEN = re.compile(r"-|\s(?:and\s)?")
 # Longer texts tell a story in which numbers occur.
 _MAX_CHARACTERS = 400

@@ -20,7 +20,7 @@ from services.results.scoring.answer_words import (
     sentence_before,
     stated_abroad,
 )
-from services.results.scoring.numbers.claims import claimed
+from services.results.scoring.numbers.claims import REPLACED, claimed
 from services.results.scoring.numbers.conclusion import (
     ITEM,
     MAX_SENTENCE,
@@ -33,6 +33,7 @@ from services.results.scoring.numbers.named_things import is_a_name, is_of_a_nam
 from services.results.scoring.numbers.number_forms import in_one_form
 from services.results.scoring.numbers.number_tokens import has_number
 from services.results.scoring.numbers.number_words import with_digits
+from services.results.scoring.numbers.points_and_commas import groups_by_points, may_be_grouped
 from services.results.scoring.numbers.written_numbers import (
     WrittenNumber,
     bare_number,
@@ -148,6 +149,13 @@ _AS_CORRECTED = re.compile(
     re.IGNORECASE,
 )
 _OR = re.compile(r"[\s$]*(?:or|and)[\s$]*(?:[a-z] ?= ?)?", re.IGNORECASE)
+_OR_ELSE = re.compile(r"\W*(?:or|maybe|perhaps)\b[^\n]*\d", re.IGNORECASE)
+# Two facts: which of them was asked for is not said.
+_LEAVING = re.compile(
+    r"\W*(?:[A-Z]\w+) (?:spent|spends|paid|pays|gave|gives|used|uses|ate|sold"
+    r"|lost)\b[^,=]*\d[^,=]*, leaving \S?\d[^,=]*"
+)
+_MARKS_OF_ITEMS = f"{ITEM} "
 _FACTORIAL = re.compile(r"\d!(?!\w)(?!\s?=\s?\d)")
 _STEP = re.compile(r"\W*(?:steps?|first|next|then|let)\b", re.IGNORECASE)
 
@@ -171,6 +179,13 @@ def stated_number(text: str, *, is_cut: bool = False) -> WrittenNumber | None:
 
     `is_cut`: the model had no more tokens. Then a conclusion may be a step on the way, and is not read.
     """
+    read = _stated_in_text(text, is_cut=is_cut)
+    if read is not None and "." in read.text and may_be_grouped(read.text) and groups_by_points(text):
+        return None
+    return read
+
+
+def _stated_in_text(text: str, *, is_cut: bool) -> WrittenNumber | None:
     is_cut = is_cut or (len(text) > _SHORT and _BREAKS_OFF.search(text[-_LAST_WORD:]) is not None)
     bare = None if is_cut else bare_number(text.strip()) or plainly_said(text)
     if bare is not None:
@@ -183,22 +198,47 @@ def stated_number(text: str, *, is_cut: bool = False) -> WrittenNumber | None:
         plain = with_digits(plain)
         if not _DIGIT.search(plain):
             return None
+    marked = _marked(plain)
+    return _of_last(marked, plain) if marked else _told(plain, text, is_cut=is_cut)
+
+
+def _marked(plain: str) -> list[re.Match[str]]:
+    """Behind hashes, or in fields of JSON."""
     for pattern, sign in ((_HASHES, "####"), (_FIELD, '"')):
         found = [*pattern.finditer(plain)] if sign in plain else []
-        # The answer of a JSON object before a result on the way.
-        found = [one for one in found if "answer" in one[0].casefold()] or found
         if found:
-            last = None if _DENIED.match(found[-1]["claim"]) else claimed(found[-1]["claim"].strip('"'))
-            return _unless_taken_back(last, _without_list_marks(plain[found[-1].end() :]))
+            # The answer of a JSON object before a result on the way.
+            return [one for one in found if "answer" in one[0].casefold()] or found
+    return []
+
+
+def _of_last(marked: Sequence[re.Match[str]], plain: str) -> WrittenNumber | None:
+    last = None if _DENIED.match(marked[-1]["claim"]) else claimed(marked[-1]["claim"].strip('"'))
+    if len(marked) > 1 and _differ(marked, plain):
+        return None
+    return _unless_taken_back(last, _without_list_marks(plain[marked[-1].end() :]))
+
+
+def _told(plain: str, text: str, *, is_cut: bool) -> WrittenNumber | None:
     plain = _BULLET.sub("", _without_list_marks(plain))
+    plain = plain.lstrip(_MARKS_OF_ITEMS) if "\n" not in plain else plain
     statements, is_denied, others = _statements(plain)
     if statements:
         return _agreed(statements, text, is_cut=is_cut)
+    if ", leaving " in plain and _LEAVING.fullmatch(plain):
+        return None
     if is_denied or is_a_name(plain) or _is_factorial(plain) or _is_undecided(plain):
         return None
     if is_cut:
         return _first_line(plain)
     return _number_above(plain) or concluded(others, text)
+
+
+def _differ(found: Sequence[re.Match[str]], text: str) -> bool:
+    """Whether the last of several says something else than the one before it, and corrects nothing."""
+    one, last = (claimed(each["claim"].strip('"')) for each in found[-2:])
+    is_other = one is not None and last is not None and one.value != last.value
+    return is_other and not _CORRECTS.search(text, found[-2].end(), found[-1].start())
 
 
 def _boxed(text: str, boxed: Sequence[re.Match[str]]) -> WrittenNumber | None:
@@ -247,12 +287,14 @@ def _statements(text: str) -> tuple[list[_Statement], bool, str]:
     # Of a model that repeats itself only the last ones.
     for found in deque(_stated_in(text), maxlen=_MAX_STATEMENTS):
         before = sentence_before(text, found.start())
-        behind = text[found.end() : found.end() + MAX_SENTENCE].lstrip(" \t\n*_:=")
+        behind = (
+            text[found.end() : found.end() + MAX_SENTENCE].lstrip(" \t\n*_:=").removeprefix("the number ")
+        )
         claim = first_sentence(behind)
         if _NOT_LAST.search(before) or not is_own(before, leads_in=False):
             kept.append(text[end : max(end, found.start() - len(before))])
             end = text.find(claim, found.end()) + len(claim)
-        elif _DENIED.match(claim) or denies_number(claim):
+        elif (_DENIED.match(claim) and not REPLACED.match(claim)) or denies_number(claim):
             is_denied = True
         elif not claim.rstrip().endswith("?") and has_number(claim):
             rest = text[text.find(claim, found.end()) + len(claim) :]
@@ -310,6 +352,8 @@ def _is_prose(claim: str) -> bool:
 
 def _unless_taken_back(read: WrittenNumber | None, rest: str) -> WrittenNumber | None:
     rest = _OF_OTHERS.sub(" ", rest) if has_one_of(rest, _WORDS_OF_OTHERS) else rest
+    if _OR_ELSE.match(rest):
+        return None
     if read is None or _DOUBT.search(rest):
         return None if read is None else _corrected(rest)
     later = concluded(rest, rest) if _CONCLUDES.search(rest) else None

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from services.results.scoring.answer_words import has_one_of
+from services.results.scoring.numbers.changed_numbers import makes_another_number
 from services.results.scoring.numbers.number_tokens import DIGIT, SIGN_WORDS, Run, Token, runs
 
 _PLAIN = re.compile(
@@ -24,71 +24,8 @@ _PLAIN = re.compile(
     re.IGNORECASE,
 )
 _MIXED = re.compile(r"(\d+) {1,2}(?:and )?(\d+)/(\d+)", re.IGNORECASE)
-# A tuple, a list or an interval; f(3, 4) is none.
-_TUPLE = re.compile(r"(?<![\w])[(\[{]\s*([^\s,()\[\]{}]{1,20}(?:\s*,\s*[^\s,()\[\]{}]{1,20}){1,20})\s*[)\]}]")
-_RATIO = re.compile(r"(?:\A|\b(?:is|of|are) |= ?)\W{0,3}\d+ : \d")
-_GROUPED = re.compile(r"\D?\d{1,3}(?:,\d{2,3})+(?:\.\d+)?\D?")
-# Bounds, and words that make another number of it; before and behind the number.
-_BOUND_BEFORE = re.compile(
-    r"\b(?:(?:more|less|fewer|greater|larger|smaller|higher|lower)\s+than|over|under|at\s+least"
-    r"|at\s+most|up\s+to"
-    r"|half(?:\s+of)?|twice|thrice|double|triple|(?:square|cube|root|factorial|reciprocal)\s+of)\s+\S?\d",
-    re.IGNORECASE,
-)
-_BOUND_IN_HAN = re.compile(
-    r"(?:至少|最少|最多|超过|超過|不到|不足|多于|少于|大于|小于)\s?\S?\d"
-    r"|\d[\d.,]*\s?\w{0,2}\s?(?:以上|以下|未満|未满|이상|이하|미만|초과)"
-)
-_BOUND_ABROAD = re.compile(
-    r"\b(?:au moins|au plus|plus de|moins de|al menos|por lo menos|como máximo|más de|menos de"
-    r"|almeno|al massimo|più di|meno di|pelo menos|no máximo|no mínimo|mais de|mindestens|höchstens|mehr als"
-    r"|weniger als|minstens|hoogstens|meer dan"
-    r"|minder dan|не менее|не более|более|менее|en az|en fazla)\s\S?\d",
-    re.IGNORECASE,
-)
-_WORDS_OF_BOUNDS_ABROAD = (
-    *("au ", "plus", "moins", "menos", "máximo", "más", "almeno", "massimo", "più", "meno", "mínimo", "mais"),
-    *(
-        "destens",
-        "höchstens",
-        " als ",
-        "minstens",
-        "hoogstens",
-        " dan ",
-        "более",
-        "менее",
-        "en az",
-        "en fazla",
-    ),
-)
-_WORDS_OF_BOUNDS = (
-    *("than", "over", "under", "least", "most", "up"),
-    *("half", "twice", "thrice", "double", "triple", "root", "square", "cube", "factorial", "reciprocal"),
-)
-# It begins with one character of a few, so that it is searched fast.
-_CHANGED_BEHIND = re.compile(
-    r"[\d$€£¥₹](?:(?<=\d)(?:-digit\b|\s+(?:dozens?|and\s+(?:a|one|three)\s+(?:half|quarters?"
-    r"|thirds?)|or\s+(?:more|less|fewer)"
-    r"|squared|cubed|factorial|digits?|(?:hundred|thousand|million)s?\s+(?:and\s+)?"
-    r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty|\d+)|halves|thirds|quarters|fifths)\b|\s(?:[kK]|bn|mn)\b|[\u2080-\u2089])"
-    r"|(?<=\d)\s?(?<![2-9]\d)(?<![2-9]\d\s)(?<!\d\d\d)(?<!\d\d\d\s)[ap]\.?m\b"
-    r"|(?<!\d)\s?[\d.,]+\s?(?:k|m|b|bn|mn)\b)",
-    re.IGNORECASE,
-)
-# "in her late 60s", "the 1990s"
-_DECADE = re.compile(
-    r"\b(?:the|early|mid|late|his|her|their|my|its)[ -]+\d{0,2}[1-9]?0'?s\b|\b(?:1\d|20)\d0'?s\b",
-    re.IGNORECASE,
-)
 # 70.000 is seventy, or seventy thousand.
 _GROUPED_BY_POINT = re.compile(r"\d{1,3}\.000")
-# So is 1.200 of a currency whose countries group by points.
-_POINT_OF_CURRENCY = re.compile(
-    r"(?:[€₫₺]|R\$|\bRp)\s?\d{1,3}\.\d{3}(?![\d.])|(?<![\d.,])\d{1,3}\.\d{3}\s?(?:€|₫|₺|euros?\b"
-    r"|eur\b|reais\b)",
-    re.IGNORECASE,
-)
-_OF_CURRENCIES = ("€", "₫", "₺", "r$", "rp", "eur", "reais")
 _SCALES = {
     "hundred": 2,
     "thousand": 3,
@@ -160,10 +97,10 @@ def plainly_said(text: str) -> WrittenNumber | None:
 
 def read_number(text: str) -> WrittenNumber | None:
     """The one number of a short text in one form; None where there is none, or more than one value."""
-    found: WrittenNumber | None = None
-    if not DIGIT.search(text):
-        return None
-    if _is_not_itself(text):
+    found = bare_number(text) if len(text) < _FEW_CHARACTERS else None
+    if found is not None or not DIGIT.search(text):
+        return found
+    if makes_another_number(text):
         return None
     for run in runs(text):
         for side in _values_of(run):
@@ -181,23 +118,9 @@ def _is_same(one: WrittenNumber, other: WrittenNumber) -> bool:
     return percent.is_percent and not share.is_percent and share.value * _PER_CENT == percent.value
 
 
-def _is_not_itself(text: str) -> bool:
-    """A bound, a tuple, or a number with words that make another one of it."""
-    if _CHANGED_BEHIND.search(text) or ("0s" in text and _DECADE.search(text)):
-        return True
-    folded = text.casefold()
-    if "." in text and has_one_of(folded, _OF_CURRENCIES) and _POINT_OF_CURRENCY.search(text):
-        return True
-    if has_one_of(folded, _WORDS_OF_BOUNDS) and _BOUND_BEFORE.search(text):
-        return True
-    if not text.isascii() and _BOUND_IN_HAN.search(text):
-        return True
-    if has_one_of(folded, _WORDS_OF_BOUNDS_ABROAD) and _BOUND_ABROAD.search(text):
-        return True
-    if ":" in text and _RATIO.search(text):
-        return True
-    may_be_tuple = "," in text and ("(" in text or "[" in text or "{" in text)
-    return may_be_tuple and any(not _GROUPED.fullmatch(each[1]) for each in _TUPLE.finditer(text))
+def _is_rounded(exact: WrittenNumber, rounded: WrittenNumber) -> bool:
+    decimals = len(rounded.text.partition(".")[2])
+    return abs(exact.value - rounded.value) * 2 <= Fraction(1, 10**decimals)
 
 
 def _values_of(run: Run) -> Iterator[WrittenNumber | None]:
@@ -218,6 +141,10 @@ def _values_of(run: Run) -> Iterator[WrittenNumber | None]:
     sides = list(_sides(run))
     values = [_side(side) for side in sides]
     plain = [value for value in values if isinstance(value, WrittenNumber)]
+    if len(plain) == len(sides) == 2 and _is_rounded(*plain) and any(token.match[0] == "≈" for token in run):
+        # "1/6 ≈ 0.167"
+        plain, values = plain[:1], values[:1]
+        sides = sides[:1]
     if len(sides) > 2 and values[0] == _NAME and plain == values[-1:]:
         # A formula between what is asked and its value: "area = πr² = 28.27".
         yield from plain

@@ -88,7 +88,7 @@ def test_a_percent_sign_is_reported_and_does_not_change_the_number(text: str) ->
     [
         *("", "no number", "...", "-", "%"),
         # Two numbers, or one in a way that is not settled.
-        *("1,5", "€ 5,00", "1.2.3", "1.000.000", "100 200", "3 : 4"),
+        *("1,5", "1.2.3", "1.000.000", "100 200", "3 : 4"),
         *("5-7", "about 3–4", "10-4", "12:30", "2020-05-01", "12/05/2020", "1/2/3"),
         # Powers, and what cannot be divided.
         *("2^10", "5x^2", "10²", "2**3", "1/0"),
