@@ -21,7 +21,8 @@ _ROLE = re.compile(r"\Aassistant(?::[ \t]*|[ \t]*\n)\s*(?=\S)", re.IGNORECASE)
 _ASKED = "question|q|query|problem|exercise|task|example|human|user"
 _FIELD = (
     "instructions?|passage|paragraph|context|text|input|article"
-    "|document|abstract|premise|hypothesis|sentence|review|tweet|comment|statement|claim|story|title|dialogue"
+    "|document|abstract|premise|hypothesis|sentence|review|tweet|comment|statement|claim|story|title"
+    "|dialogue"
     "|conversation|word|headline|assistant|system"
 )
 # A field of a list, or one of several with numbers, is a part of the answer.
@@ -36,14 +37,17 @@ _OWN_QUESTIONS = re.compile(rf"\W*(?:{_ASKED})\s?1\b", re.IGNORECASE)
 _FENCED = re.compile(r"```(?:json)?\s*(\{[^`]*\})\s*(?:```)?\s*\Z", re.IGNORECASE)
 _ANSWER_KEY = re.compile(
     r"(?:(?:final|correct|selected|chosen|best|predicted|your|the|my)[ _-]?)?"
-    r"(?:answer|choice|option|label|prediction|response)(?:[ _-]?(?:letter|choice|label|key))?",
+    r"(?:answer|choice|option|label|prediction|response)(?:[ _-]?(?:letter|choice|label|key))?|selected"
+    r"|chosen",
     re.IGNORECASE,
 )
 # Beside the answer these only explain it; a field of another name may take it back.
 _EXPLAINING_KEY = re.compile(
     r"(?:brief |short |step[ _-]by[ _-]step )?(?:reason(?:ing|s)?|explanations?|rationales?"
     r"|justifications?|analysis"
-    r"|thoughts?|thinking|steps?|work|why|confidence(?:[ _-]?\w+)?|probability|certainty|question|id|context"
+    r"|thoughts?|thinking|steps?|work|why|confidence(?:[ _-]?\w+)?|probability|certainty|question|id"
+    r"|context"
+    r"|incorrect|wrong|rejected|eliminated"
     r"|chain[ _-]of[ _-]thought|evidence|notes?|comment)",
     re.IGNORECASE,
 )
@@ -79,6 +83,11 @@ def final_answer(text: str) -> str:
     return (text[: next_turn.start()] if next_turn else text).strip()
 
 
+def _is_answer(key: str, value: object) -> bool:
+    """ "correct" may also say whether an answer is."""
+    return _ANSWER_KEY.fullmatch(key) is not None or (key.lower() == "correct" and isinstance(value, str))
+
+
 def _between_marks(text: str) -> str:
     folded = text.lower()
     # Where lower case has another length, positions in `folded` are not those of the text.
@@ -110,7 +119,7 @@ def _json_answer(text: str) -> str | None:
         return None
     if not isinstance(document, dict):
         return None
-    answers = [key for key in document if _ANSWER_KEY.fullmatch(key)]
+    answers = [key for key in document if _is_answer(key, document[key])]
     others = [key for key in document if key not in answers]
     value = document[answers[0]] if len(answers) == 1 else None
     if (

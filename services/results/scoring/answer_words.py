@@ -200,7 +200,7 @@ _NOT_OWN_ABROAD = re.compile(
 _CONCLUDES = re.compile(
     r"\b(?:so|hence|thus|therefore|consequently|accordingly|which means(?: that)?)[,:]?\s*\Z", re.IGNORECASE
 )
-_TURNS = re.compile(r"[,;-] ?(?:but|however)\b,? ?", re.IGNORECASE)
+_TURNS = re.compile(r"[,;-] ?(?:but|however|yet)\b,? ?", re.IGNORECASE)
 _LAST_CLAUSE = re.compile(r"[,;:()]|\s-\s")
 _LEADS_IN = re.compile(
     r"(?:\A|[,:;(){]|\s-|^-|[#>•∴→⇒]|\bmak(?:es|ing)|\bhere(?: is|'s)|\b(?:which|this) means(?: that)?"
@@ -267,7 +267,7 @@ def is_own(before: str, *, leads_in: bool = True) -> bool:
     """Whether a statement after these words of its sentence is meant: not denied, and no word of others."""
     if not before.strip():
         return True
-    if "but" in before or "however" in before:
+    if "but" in before or "however" in before or " yet " in before:
         # "Most say A, but the answer is B."
         before = _TURNS.split(before)[-1]
     clause = _LAST_CLAUSE.split(before)[-1]

@@ -48,8 +48,8 @@ _NOT_THOSE = (
     r" (?:is|are)(?:n't| not| wrong| incorrect| false)\b"
 )
 _END = re.compile(
-    r"\s*(?:\Z|\n)|\s?[.!。।]+(?:\s+(?!\d)|\Z|(?=[^\W\d_a-z]))|[,;]?\s+(?=(?:because|since|as (?:it|this"
-    rf"|the|that|we))\b)"
+    r"\s*(?:\Z|\n)|\s?[.!。।]+(?:\s+(?!\d)|\Z|(?=[^\W\d_a-z]))|[,;]?\s+(?=(?:because|since|thanks to|due to"
+    rf"|owing to|as (?:it|this|the|that|we))\b)"
     rf"|,\s+(?=(?:{_BECAUSE_ABROAD}|{_OTHERS_ABROAD})\b)|,? ?(?=因为|因爲|なぜなら|왜냐하면|其他"
     rf"|其余|其它|所以|因此)"
     rf"|[,;]\s+(?={_NOT_THOSE})|(?P<goes_on>\s?,\s+)(?={EXPLAINS})|\s-+\s+(?!{_TAKES_BACK})"
@@ -103,7 +103,9 @@ _SURELY = (
 _CHOOSES = (
     "(?:let me |i(?:'m|'ll| will| am)? )?(?:select|choose|pick|vote(?: for)?|going (?:with|for)|go with) "
 )
-_REASON = re.compile(r"(?:because|since)\b[^.!?\n]{1,300}(?:[.!\n]|\Z)", re.IGNORECASE)
+_REASON = re.compile(
+    r"(?:because|since|thanks to|due to|owing to)\b[^.!?\n]{1,300}(?:[.!\n]|\Z)", re.IGNORECASE
+)
 _IT_IS = re.compile(
     rf"(?:actually|unfortunately|sadly|honestly|in short),? (?=(?:yes|no)\b)|(?:(?:{SO}"
     rf"|of course)[,:]? )?{IT_IS}|{SO}[,:] |so (?=(?:yes"

@@ -35,6 +35,7 @@ _SUPPOSED = any_of(
     r"|my (?:first|second)|sometimes|only (?:if|when|for)",
     r"some (?:say|think|might)|students?|someone|textbook|the key|said|says|claim(?:s|ed)|argue\w*"
     r"|according to (?!the (?:passage|text|question))|mistaken\w*|misconception|trap|format|consider|examine"
+    r"|(?:start|starting|begin|beginning|turning|moving|going on) (?:with|to|on to|by)"
     r"|look at|discuss|evaluate|assess|let(?:'s| us)(?! (?:go|pick|choose|say|select))|torn between"
     r"|between (?:the |option )?X|neither|nor"
     r"|wanted|thought|they|your|used",
@@ -58,6 +59,7 @@ _AS_IF_IT_IS = re.compile(
     rf"(?: \w+){{0,2}} {_SAY}\b|\bexample of\b",
     re.IGNORECASE,
 )
+_GUESSES = re.compile(r"\b(?:likely|probably)\b", re.IGNORECASE)
 _CONCEDES = re.compile(r"[, (]*(?:although|though|even|while|whereas)\b", re.IGNORECASE)
 _CONCLUDES = re.compile(
     r"(?:\A|[,;:.]\s*|\band |\bthat )\W*(?:so|thus|therefore|hence|consequently|accordingly|overall|finally"
@@ -132,6 +134,10 @@ def is_supposition(clause: str, before: str) -> bool:
     return (" would be " in clause and not judges(clause)) or not is_own(
         _AS_IF_IT_IS.sub("", before), leads_in=False
     )
+
+
+def is_guess(clauses: str) -> bool:
+    return _GUESSES.search(clauses) is not None
 
 
 def concedes(clause: str) -> bool:

@@ -5,43 +5,23 @@ agree.
 """
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from services.results.scoring.answer_words import DENIAL_ABROAD, DENIAL_WORDS, is_own
-from services.results.scoring.choices.claims import stated_choices
-from services.results.scoring.choices.doubts import NO, YES, is_taken_back, voices_doubt
+from services.results.scoring.choices.corrections import MAY_CORRECT, ReadClaim, corrected_choices
+from services.results.scoring.choices.doubts import NO, YES, voices_doubt
 from services.results.scoring.choices.options import ChoiceOptions
 
-ReadClaim = Callable[[str], int | None]
-
-_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+(?=\s|\Z)|[.!?]+\S[^.!?\n]*)*\n?")
-_REFLECTION = "on (?:second thoughts?|(?:further |closer )?(?:reflection|inspection|review))"
-_CORRECTS = re.compile(
-    r"\W*(?:(?:(?:oh|no|but|so|hmm+)\b[,.!:;-]+|(?:wait|actually|correction|oops|sorry|scratch that"
-    r"|strike that|rather|my mistake|let me correct (?:that|this|myself)|i (?:was|am) (?:wrong|mistaken)"
-    rf"|i meant?|i made (?:a mistake|an error)|{_REFLECTION})\b)[\s,.:;!-]*)+",
-    re.IGNORECASE,
-)
-# Without these a sentence may only go on: "So, B".
-_REVISES = re.compile(
-    r"\b(?:wait|actually|correction|oops|scratch|strike|rather|mistake|wrong|mistaken|on)\b", re.IGNORECASE
-)
-_RETRACTS = re.compile(
-    r"(?:\A|(?<=[\s.,;:!…-]))(?:(?:wait|actually|hmm+|oh|oops),? no\b|no,? wait\b|scratch that\b"
-    r"|strike that\b|correction(?=:)|oops\b"
-    r"|my mistake(?=[.,:;!-])|i made (?:a mistake|an error)(?=[.,:;!])|let me correct (?:that|this"
-    r"|myself)\b)[\s.,:;!-]*",
-    re.IGNORECASE,
-)
-_MAY_CORRECT = re.compile(
-    "no[,.]|wait|actual|correct|oops|sorry|scratch|strike|rather|mista|wrong|mean|error|second|reflect|review"
-    "|inspect"
-)
-# A correction that only names another choice may be a thought.
-_STATES = re.compile(r"\b(?:answer|choice|option|correct|right|true|false)\b", re.IGNORECASE)
 _QUESTION = re.compile(
-    r"(?P<asked>[^?\n:]{1,80})(?P<mark>[?:])\s*(?:(?:no|nope|yes)[,.!:]\s*)?(?P<reply>[^?\n]+)", re.IGNORECASE
+    r"(?P<asked>[^?\n:]{1,80})(?P<mark>[?:])\s*(?:(?:no|nope"
+    r"|yes)[,.!:]\s*)?(?P<reply>[^?\n]+)",
+    re.IGNORECASE,
+)
+# "Is it B? Yes."
+_ASKED_AND_AFFIRMED = re.compile(
+    r"\W*(?:(?:so|then|and)\W{1,2})?(?:is it|could it be|can it be|is the answer|would it be|so)"
+    r" (?:option |choice )?(?P<name>[^?.!\n]{1,80})\? (?:yes|correct|right|indeed|exactly)[.!]?",
+    re.IGNORECASE,
 )
 _OF_QUESTIONS = re.compile(
     r"\W|\b(?:is|it|are|the|a|an|or|and|either|perhaps|maybe|not|answer|option|hm+|well|so|oh|ok)\b",
@@ -88,7 +68,8 @@ _RELATES = re.compile(
 _FORCED = re.compile(
     r"\bif (?:forced|pressed|i (?:had|have|must) (?:to )?(?:choose|guess|pick|answer|decide|select))"
     r"[^.,:;\n]{0,40}[,:]\s*"
-    r"(?:(?:i'd|i would) (?:say|choose|pick|guess|answer|go with|select) )?(?P<name>[^.,;:!?\n]+)[.!]?\s*\Z",
+    r"(?:(?:i'd|i would) (?:say|choose|pick|guess|answer|go with"
+    r"|select) )?(?P<name>[^.,;:!?\n]+)[.!]?\s*\Z",
     re.IGNORECASE,
 )
 _ENTRY_END = re.compile(r"%[,;.]?\s*")
@@ -107,9 +88,8 @@ def concluded_choice(answer: str, options: ChoiceOptions, read: ReadClaim) -> in
 def _conclusions(answer: str, options: ChoiceOptions, read: ReadClaim) -> Iterator[int | None]:
     """Each form is looked for only where its sign stands: most answers that are unread have none."""
     folded = answer.lower()
-    if _MAY_CORRECT.search(folded):
-        yield _corrected(answer, options, read)
-        yield _retracted(answer, options, read)
+    if MAY_CORRECT.search(folded):
+        yield from corrected_choices(answer, options, read)
     if "if " in folded:
         forced = _FORCED.search(answer)
         yield options.being(forced["name"]) if forced else None
@@ -150,39 +130,11 @@ def _of_one_sentence(answer: str, folded: str, options: ChoiceOptions) -> Iterat
         yield label
 
 
-def _corrected(answer: str, options: ChoiceOptions, read: ReadClaim) -> int | None:
-    """The sentence that takes an answer back says at once what is right."""
-    for sentence in reversed([*_SENTENCE.finditer(answer)]):
-        corrects = _CORRECTS.match(sentence[0])
-        if corrects:
-            rest = answer[sentence.end() :]
-            is_stated = _STATES.search(sentence[0], corrects.end()) is not None
-            is_last = not rest.strip() and _REVISES.search(corrects[0]) is not None
-            label = read(sentence[0][corrects.end() :].strip()) if is_stated or is_last else None
-            if label is None or (
-                not is_stated and _may_be_a_thought(answer[: sentence.start()], label, options)
-            ):
-                return None
-            return None if is_taken_back(rest, label, options) else label
-    return None
-
-
-def _retracted(answer: str, options: ChoiceOptions, read: ReadClaim) -> int | None:
-    """What stands behind words that take all before them back: "A... wait, no. It is in France, so B"."""
-    last = deque(_RETRACTS.finditer(answer), maxlen=1)
-    rest = answer[last[0].end() :].strip() if last else ""
-    label = read(rest) if rest and "?" not in rest else None
-    return None if label is None or options.forms[label] in NO | YES or voices_doubt(rest) else label
-
-
-def _may_be_a_thought(before: str, label: int, options: ChoiceOptions) -> bool:
-    """Whether a correction that only names a choice stands against a plain answer."""
-    claimed = {claim.label for claim in stated_choices(before, options)}
-    return options.forms[label] in NO | YES or bool(claimed - {label})
-
-
 def _asked_and_answered(answer: str, options: ChoiceOptions) -> int | None:
     """ "London? No, Paris.", and "True or false: false"."""
+    affirmed = _ASKED_AND_AFFIRMED.fullmatch(answer)
+    if affirmed:
+        return options.being(affirmed["name"])
     found = _QUESTION.fullmatch(answer)
     label = options.being(found["reply"]) if found else None
     if found is None or label is None:

@@ -1,6 +1,8 @@
 """Whether what follows a claimed choice explains it, or takes it back."""
 
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 
 from services.results.scoring.answer_text import Mention
 from services.results.scoring.answer_words import (
@@ -61,6 +63,7 @@ DENIES_OTHER = re.compile(
 IS_WRONG = re.compile(r"[)\]]? (?:is|are|was|were) (?:\w+ly )?(?:wrong|incorrect|false|not\b)", re.IGNORECASE)
 # Words with "no" that deny nothing: "Yes. No other country has it."
 _AFFIRMING_NO = re.compile(r"\bno (?:other|doubt|question|wonder|matter|one else)\b", re.IGNORECASE)
+_STANDS_FOR = re.compile(r"[)\]]? (?:is|was|says|means|stands for) (?:the |an? )?", re.IGNORECASE)
 _IN_PASSING = re.compile(
     r"\s+(?!(?:and|or|but|so|then|it|they|he|she|we|you|i|this|that|too|also|fits|works)\b)"
     r"(?!(?:is|are|was|were|must be|seems?|could be|may be|might be) "
@@ -187,8 +190,10 @@ def _denied_abroad(rest: str) -> bool:
 
 def _names_another(rest: str, label: int, options: ChoiceOptions) -> bool:
     group: list[Mention] = []
-    for name in options.names_in(rest):
-        if not options.counts_amid(name, rest):
+    names = options.names_in(rest)
+    told = {*_told_texts(names, rest)}
+    for name in names:
+        if name in told or not options.counts_amid(name, rest):
             continue
         if group and _JOINED.fullmatch(rest[group[-1].end : name.start]):
             group.append(name)
@@ -197,6 +202,13 @@ def _names_another(rest: str, label: int, options: ChoiceOptions) -> bool:
             return True
         group = [name]
     return _is_meant(group, rest, label)
+
+
+def _told_texts(names: list[Mention], rest: str) -> Iterator[Mention]:
+    """Letters that say what they stand for, and that text: "A is London, and C is Berlin"."""
+    for letter, text in pairwise(names):
+        if letter.label == text.label and _STANDS_FOR.fullmatch(rest, letter.end, text.start):
+            yield from (letter, text)
 
 
 def _is_meant(group: list[Mention], rest: str, label: int) -> bool:

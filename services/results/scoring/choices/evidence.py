@@ -148,6 +148,10 @@ def _evidence(sentence: str, names: list[Name], *, is_first: bool) -> _Found:
             found.denied |= labels
         elif is_supposed or clause_words.is_supposition(clause, clause[: inside[0].start - start]):
             found.is_open |= clause_words.judges(clause)
+        elif found.labels and clause_words.concedes(clause) and clause_words.is_guess(blank[:start]):
+            # "B is likely correct, though C has merit."
+            found.is_open = True
+            found.labels.clear()
         elif clause_words.judges(clause) or not clause_words.concedes(clause):
             found.add(labels, _weight(sentence, clause, inside))
             found.lettered |= {name.label for name in inside if not name.is_text}

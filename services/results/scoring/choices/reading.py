@@ -36,6 +36,7 @@ from services.results.scoring.choices.asides import (
 )
 from services.results.scoring.choices.claims import StatedChoice, stated_choices
 from services.results.scoring.choices.conclusions import concluded_choice
+from services.results.scoring.choices.corrections import corrected_choice
 from services.results.scoring.choices.doubts import is_explanation, is_taken_back, without_affirming_no
 from services.results.scoring.choices.explanations import first_sentence, is_undone
 from services.results.scoring.choices.options import ChoiceOptions, options_of
@@ -81,6 +82,13 @@ _SENTENCE_GOES_ON = re.compile(
     r"\b(is|are|be|choose|select|pick|reject|exclude)[ \t]*\n\s*"
     r"(?!(?:Therefore|Thus|So|Hence|The (?:final |correct |best )?answer|Answer)\b)"
 )
+# Lines between paragraphs, and a table of one row whose last column is the answer.
+_RULE = re.compile(r"^[ \t]*-{3,}[ \t]*(?:\n|\Z)", re.MULTILINE)
+_ONE_ROW = re.compile(
+    r"^\|(?:[^|\n]*\|)*? ?(?P<head>(?:final |correct )?(?:answer|choice|option)) ?\| ?\n\|[ |:-]+\| ?\n"
+    r"\|(?:[^|\n]*\|)*? ?(?P<cell>[^|\n]+?) ?\|\s*\Z",
+    re.IGNORECASE | re.MULTILINE,
+)
 # As in "Q: … A: …", or the first option.
 _MARK_OF_ANSWER = re.compile(r"A ?:\s*(?=\S)")
 _ASKED_AGAIN = re.compile(r"Q(?:uestion)?:[^\n]*\n+(?=A(?:nswer)?:)", re.IGNORECASE)
@@ -97,7 +105,8 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 # Of several, "my second choice" is what somebody would choose next.
 _PLACE = re.compile(
     rf"(?<!my )(?<!your )\b(?:the )?(?:(?P<word>{'|'.join(_ORDINALS)})|(?P<last>last|final))"
-    r" (?:(?:answer )?(?:option|choice|alternative)|one(?=[.,!]|\Z))\b"
+    r" (?:(?:answer )?(?:option|choice|alternative)(?! ?[:=→]| (?:is|would be|will be):? ?\(?(?-i:[A-J])\b)"
+    r"|one(?=[.,!]|\Z| is (?:right|correct|the (?:right|correct|answer))\b))\b"
     r"|\b(?:option|choice|alternative|answer choice) (?:#|no\. ?|number )?(?P<digit>[1-9])(?![\w.%])",
     re.IGNORECASE,
 )
@@ -135,8 +144,10 @@ def named_choice(
             return options.letters[claim["letter"]]
     prepared = _prepared(answer, options)
     label = _read(prepared, options, is_cut=is_cut)
-    if label is not None or is_cut or _answers_apart(prepared):
+    if label is not None or is_cut:
         return label
+    if _answers_apart(prepared):
+        return corrected_choice(prepared, options, lambda part: _read(part, options, is_cut=False))
     return _read_otherwise(answer, prepared, options)
 
 
@@ -183,6 +194,9 @@ def _prepared(answer: str, options: ChoiceOptions) -> str:
     lines = without_views(lines)
     lines = _PLACE.sub(lambda found: _option_in_place(found, options), lines)
     if "\n" in lines:
+        lines = _RULE.sub("", lines) if "---" in lines else lines
+        if "|" in lines:
+            lines = _ONE_ROW.sub(r"\g<head>: \g<cell>", lines)
         lines = without_lists(lines, options.letters)
         if has_one_of(lines, _GOING_ON):
             lines = _SENTENCE_GOES_ON.sub(r"\1 ", lines)

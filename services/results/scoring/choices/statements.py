@@ -8,7 +8,19 @@ from services.results.scoring.answer_words import REACH, begins_a_word, has_one_
 
 _BEST = frozenset(
     {"final", "correct", "right", "best", "single", "overall", "most", "appropriate", "likely", "accurate"}
-    | {"suitable", "only", "good", "predicted", "selected", "chosen"}
+    | {
+        "suitable",
+        "only",
+        "good",
+        "predicted",
+        "selected",
+        "chosen",
+        "safest",
+        "strongest",
+        "closest",
+        "nearest",
+    }
+    | {"clearest", "likeliest", "soundest", "recommended", "intended", "ideal", "optimal", "preferred"}
 )
 _DETERMINERS = frozenset({"the", "my", "this", "its", "our", "a"})
 _BEST_WORDS = f"(?:(?:{'|'.join(sorted(_BEST))}) ){{0,4}}"

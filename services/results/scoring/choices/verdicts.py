@@ -1,13 +1,15 @@
 """Answers that judge the options one by one, and sentences of few words that settle on one.
 
-"A: no. B: yes. C: no.", "A, C and D are wrong", "That leaves B.", "B, obviously." They are read where nothing
-else is, so each form is strict: a sentence that settles has nothing but the choice and words that choose.
+"A: no. B: yes. C: no.", "Everything but B is wrong", "That leaves B.", "B, obviously." They are read where
+nothing else is, so each form is strict: a sentence that settles has nothing but the choice and words that
+choose. That all others are wrong settles nothing by itself.
 """
 
 import re
 from collections.abc import Iterator
 
 from services.results.scoring.answer_words import any_of
+from services.results.scoring.choices.abroad import settled_abroad
 from services.results.scoring.choices.claims import stated_choices
 from services.results.scoring.choices.doubts import is_taken_back, voices_doubt
 from services.results.scoring.choices.explanations import first_sentence, is_undone
@@ -20,14 +22,18 @@ _RIGHT = "✅✓✔☑"
 _WRONG = "❌✗✘✖☒"
 _LINE = re.compile(
     rf"[\s>#*•|{_RIGHT}{_WRONG}\ufe0f-]*"
-    r"(?:(?:option|choice|statement|answer)\s+)?[*(\[]{0,3}(?P<letter>[A-J])\b"
+    r"(?:(?:option|choice|statement|answer)\s+)?[*(\[]{0,3}(?P<letter>[A-J])(?![A-Za-z\d_'])"
     r"(?P<behind>(?:[*)\].:?|\s=→-]|(?:is|are)\b)*)(?P<rest>[^\n]*)",
     re.IGNORECASE,
 )
-_ITEMS = re.compile(rf"\n+|(?<=[.;)]) (?=[A-J][:)] )|(?<=[{_RIGHT}{_WRONG}])[ ,;]+(?=[A-J]\b)")
+_IN_CHINESE = re.compile("[\u4e00-\u9fff]")
+_ITEMS = re.compile(
+    rf"\n+|(?<=[.;)]) (?=[A-J][.:)] )|[,，;；、] ?(?=[A-J](?:选?项)?(?:正|错|錯|不|对))"
+    rf"|(?<=[{_RIGHT}{_WRONG}])[ ,;]+(?=[A-J]\b)"
+)
 _VERDICT = any_of(
-    "(?P<right>yes|true|correct|right|valid)",
-    "(?P<wrong>no|false|incorrect|wrong|not (?:correct|right|true)|invalid|untrue)",
+    "(?P<right>yes|true|correct|right|valid|正确|正確|对)",
+    "(?P<wrong>no|false|incorrect|wrong|not (?:correct|right|true)|invalid|untrue|错误?|錯誤?|不正确|不对)",
     before=r"\W*",
     after=r"\b",
 )
@@ -38,6 +44,8 @@ _LAST_VERDICT = re.compile(
 )
 # As in a list of tasks.
 _TICK = re.compile(r"^([ \t]*(?:[-*•+] )?)\[(?:(?P<right>[xX✓✔✅])|[ ]?)\] (?P<option>[^\n]+)", re.MULTILINE)
+# An object that says of each option whether it is right.
+_OF_TRUTHS = re.compile(r'\{(?:\s*"[A-J]"\s*:\s*(?:true|false)\s*,?)+\s*\}')
 # "London? No. Paris? Yes."
 _ASKED = re.compile(
     r"(?P<name>[^.!?;\n]{1,120})\?\s*(?:[-*–—→:>]+\s*)?(?:(?P<right>yes|yep|correct|right|true)"
@@ -50,24 +58,23 @@ _ASKS = re.compile(
     r"|and|or|then|so|maybe|perhaps)\s+",
     re.IGNORECASE,
 )
-_LETTER = r"(?:(?:options?|choices?|answers?) )?\(?[A-J]\)?(?![\w'])"
-_LETTERS = rf"{_LETTER}(?:(?:,|,? and|,? or|,? nor|/| &) ?{_LETTER}){{0,10}}"
-_DENIED = (
-    re.compile(
-        rf"(?<![\w'])(?P<letters>{_LETTERS})(?: \([^()\n]*\)|: [^.:;\n]{{1,80}})?"
-        r" (?:is|are|can be|must be|was|were)(?: (?:all|both|also|clearly|therefore|then|thus))*"
-        r" (?:\w+ly )?(?:wrong|incorrect|false|out\b|ruled out|eliminated|excluded|invalid"
-        r"|not (?!the only|only))"
-    ),
-    re.compile(
-        r"\b(?i:rul(?:e|es|ed|ing) out|eliminat(?:e|es|ed|ing)|exclud(?:e|es|ed|ing)|discard(?:s|ed|ing)?"
-        rf"|reject(?:s|ed|ing)?|not|neither|nor)(?: both| all)? (?P<letters>{_LETTERS})"
-    ),
+# "Everything but B is wrong."; that the others are wrong says nothing of the one that is left.
+_ALL_BUT = re.compile(
+    r"(?:(?:everything|anything|all)(?: (?:options|choices|answers|of them))?|(?:every|any) (?:option"
+    r"|choice|answer)"
+    r"|all (?:the |of the )?(?:other )?(?:options|choices|answers))"
+    r" (?:but|except(?: for)?|other than|besides) (?:option |choice |for )?\(?(?-i:(?P<letter>[A-J]))\)?"
+    r" (?:is|are|can be|has been|have been|was|were|must be) (?:\w+ly )?(?:wrong|incorrect|false"
+    r"|ruled out|eliminated"
+    r"|excluded|discarded|invalid|out)[.!]?",
+    re.IGNORECASE,
 )
-_ONE_LETTER = re.compile(r"(?<![A-Za-z'])[A-J](?![\w'])")
 # Words that lead to a choice, and neither deny nor doubt it.
 _OPENS = (
-    r"ok|okay|alright|well|hm+|certainly|sure|absolutely|indeed|exactly|right|so|and|thus|therefore"
+    r"ok|okay|alright|well|hm+|bottom line|my verdict|easily|surprisingly|update|unless (?:stated"
+    r"|noted) otherwise"
+    r"|(?:out )?of (?:the|these) (?:\w+ )?(?:options|choices|answers)|certainly|sure|absolutely|indeed"
+    r"|exactly|right|so|and|thus|therefore"
     r"|hence|then"
     r"|(?:strongly|mostly|largely|clearly|generally|overwhelmingly|predominantly|extremely"
     r"|very)(?= (?:positive|negative))"
@@ -75,14 +82,18 @@ _OPENS = (
     r"|in short|in summary|tl;?dr|short answer"
 )
 _POINTS = (
-    r"what(?= (?:remains|is left))|it|its|it's|that|that's|this|which|here's|is|looks|seems|appears"
+    r"what(?= (?:remains|is left))|it|its|it's|it'd|that|that's|that'd|this|which|here's|is|looks|seems"
+    r"|appears"
     r"|like|must|be|has|have|had|to|should"
     r"|would|leaves|leaving|left|remaining|remains|us|only|makes|means|points to|corresponds to|matches"
     r"|leans|expresses|conveys|(?-i:an?)(?= [a-z]{2})"
     r"|(?:review|tweet|text|comment|sentence|statement)(?= (?:is|leans|expresses|conveys|has))"
 )
 _PICKS = (
-    r"i|i'd|i'll|i'm|am|(?:fairly|quite|pretty|very|reasonably) (?:confident|certain|sure)(?: that)?"
+    r"i|i'd|i'll|i'm|am|let me|just|tick|circle|bubble in|vote|output|key|final|the only one"
+    r"|lean(?:ing)?(?: towards?)?|the answer's"
+    r"|put me down|change (?:that|it|this|my answer) to|we are left|we're left|i am left|i'm left"
+    r"|(?:fairly|quite|pretty|very|reasonably) (?:confident|certain|sure)(?: that)?"
     r"|confident|gotta|got to|(?:about|around|nearly|almost)(?= \d)|we|we'd|my|our|you(?:'re"
     r"| are) looking for|you (?:want|need)|think|believe|guess|say|get"
     r"|conclude|choose|choosing|pick|picking|select|selecting|mark|go|going|gonna|take|stick|sticking"
@@ -92,7 +103,7 @@ _PICKS = (
 )
 # Nothing but these stands before the choice.
 _CHOOSES = re.compile(
-    r"(?:step \d+: (?=choose|pick|select|mark|answer|conclude))?"
+    r"(?:step \d+: (?=\(?(?-i:[A-J])\)?\W*\Z|choose|pick|select|mark|answer|conclude))?"
     rf"(?:(?:{_OPENS}|{_POINTS}|{_PICKS}|by(?: process of)? elimination"
     r"|(?:on|upon|after) (?:further |closer )?(?:reflection|consideration|review)"
     r"|given (?:the above|this|that|these)|based on (?:this|that|the above|these))(?![\w'])[\s,:;!-]*"
@@ -116,18 +127,25 @@ _NOUN = " (?:sentiment|review|tone|opinion)"
 _OF_A_NOUN = re.compile(_NOUN, re.IGNORECASE)
 _SETTLES = re.compile(
     r"(?:,? ?(?:it is|it's it|is it|obviously|for sure|of course|clearly|definitely|certainly|surely"
-    r"|hands down|without (?:a |any )?(?:doubt|question)|no question|no doubt|then|here|imo|imho|for me"
+    r"|probably|most likely|hands down|without (?:a |any )?(?:doubt|question)|no question(?: about it)?"
+    r"|no doubt(?: about it)?|then|here|imo|imho|for me"
     r"|from me|on this one|this time"
     r"|i(?:'d| would)? (?:think|believe|guess|say|suppose)|in my (?:opinion|view)|final answer))+"
     r"|,? (?:is|seems?|looks|appears|would be|must be|has to be)(?: like| to be)?"
     r"(?: (?:the|probably|clearly|definitely|therefore|thus|then))*"
-    rf" (?:(?:best|correct|right){_THING}|most (?:likely|probable|plausible|appropriate|accurate|suitable"
+    rf" (?:only (?:one|option|choice|answer) (?:left|remaining)|(?:best|correct|right){_THING}"
+    rf"|most (?:likely|probable|plausible|appropriate|accurate|suitable"
     rf"|reasonable|logical|fitting|sensible|correct){_THING}|(?:the one|what) (?:we|you|i) (?:want|need))"
     r"| (?:works|fits|matches|holds|checks out|satisfies(?: \w+){1,5})"
     rf"| as (?:my|our|the) (?:final )?(?:answer|choice)|{_NOUN}",
     re.IGNORECASE,
 )
-_SENTENCE_ENDS = re.compile(r"(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bSt)(?<!\bProf)[.!](?=\s|\Z)|\n+|;\s")
+_SENTENCE_ENDS = re.compile(
+    r"(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bSt)(?<!\bProf)[.!](?=\s|\Z)|\n+|;\s|[。！।]"
+)
+_MUSES = re.compile(
+    r"(?:(?:hmm+|well|ok(?:ay)?|let me (?:see|think)|oh|ah|alright)\b[\s.,:;!-]+)+", re.IGNORECASE
+)
 _SUPPOSES = any_of("if|unless|maybe|perhaps|might|could|may", before=r"\b", after=r"\b")
 _ENDS = " \t.!)*"
 
@@ -135,16 +153,19 @@ _ENDS = " \t.!)*"
 def judged_choice(answer: str, prepared: str, options: ChoiceOptions) -> int | None:
     """`prepared`: the answer without its lists of options; all that both say must be one choice."""
     answer = _ticked(answer) if "[" in answer else answer
-    labels = {
-        *_judged(answer, prepared, options),
+    if _OF_TRUTHS.fullmatch(answer):
+        answer = answer.strip("{} \n").replace('"', "").replace(",", "\n")
+    judged = {*_judged(answer, prepared, options)}
+    labels = judged | {
         *_settled(prepared, options),
         *(_walked(prepared, options) if "?" in prepared else ()),
     }
     if len(labels) != 1:
         return None
     (label,) = labels
-    claimed = {claim.label for claim in stated_choices(prepared, options)}
-    return label if claimed <= {label, None} else None
+    # The first verdict looks as if the answer began with its choice: "A. Wrong. B. Right."
+    claims = [claim for claim in stated_choices(prepared, options) if claim.is_stated or not judged]
+    return label if {claim.label for claim in claims} <= {label, None} else None
 
 
 def _judged(answer: str, prepared: str, options: ChoiceOptions) -> Iterator[int]:
@@ -159,10 +180,10 @@ def _judged(answer: str, prepared: str, options: ChoiceOptions) -> Iterator[int]
         yield right[0]
     if right or "?" in answer or _SUPPOSES.search(answer) or voices_doubt(answer):
         return
-    denied = {options.letters[letter] for letter in _denied(prepared) if letter in options.letters}
-    rest = set(range(len(options.forms))) - denied
-    if len(rest) == 1:
-        yield from rest
+    only = _ALL_BUT.fullmatch(prepared)
+    label = options.letters.get(only["letter"]) if only else None
+    if label is not None:
+        yield label
 
 
 def _walked(answer: str, options: ChoiceOptions) -> Iterator[int]:
@@ -205,7 +226,7 @@ def _verdicts(answer: str, options: ChoiceOptions) -> Iterator[tuple[int, bool |
     for line in _ITEMS.split(answer):
         found = _LINE.match(line) if len(line) < _MAX_LINE else None
         label = options.letters.get(found["letter"].upper()) if found else None
-        if found is None or label is None or not found["behind"]:
+        if found is None or label is None or not (found["behind"] or _IN_CHINESE.match(found["rest"])):
             continue
         signs = {sign in _RIGHT for sign in line if sign in _RIGHT or sign in _WRONG}
         if len(signs) == 1:
@@ -220,14 +241,17 @@ def _verdicts(answer: str, options: ChoiceOptions) -> Iterator[tuple[int, bool |
             yield label, verdict["right"] is not None if verdict else None
 
 
-def _denied(answer: str) -> Iterator[str]:
-    for pattern in _DENIED:
-        for found in pattern.finditer(answer):
-            yield from _ONE_LETTER.findall(found["letters"])
+def settled_choice(prepared: str, options: ChoiceOptions) -> int | None:
+    """The choice on which the first sentence or the last one settles, in few words."""
+    labels = {*_settled(prepared, options)}
+    return labels.pop() if len(labels) == 1 else None
 
 
 def _settled(prepared: str, options: ChoiceOptions) -> Iterator[int]:
     """Of the first sentence and the last one: what is between them may tell of any option."""
+    muses = _MUSES.match(prepared)
+    if muses and (label := options.being(prepared[muses.end() :])) is not None:
+        yield label
     sentences = [*_sentences(prepared)]
     for start, sentence in dict.fromkeys((*sentences[:1], *sentences[-1:])):
         label = _settling(sentence, options)
@@ -265,7 +289,7 @@ def _settling(sentence: str, options: ChoiceOptions) -> int | None:
                 is_none = options.forms[named.label] in ("yes", "no") and _OF_A_NOUN.match(sentence, end)
                 if not rest and not is_none and (tail or not _ONLY_NAMES.fullmatch(sentence[:at])):
                     return named.label
-    return None
+    return settled_abroad(sentence, options)
 
 
 def _behind_text(sentence: str, named: Named, options: ChoiceOptions) -> int:

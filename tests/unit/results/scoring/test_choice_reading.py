@@ -196,7 +196,6 @@ def test_a_choice_with_its_verdict_is_not_named(choices: Choices, text: str) -> 
         (NO_YES, "No, I can't answer that."),
         (NO_YES, "The answer is yes? No way."),
         (RELATIONS, "Answer: entailment. Hmm, on second thought, neutral."),
-        (RELATIONS, "neutral\nEdit: contradiction"),
         (CITIES, "Answer: C. Most people choose A."),
         (CITIES, "The answer is C. If it were France, the answer would be A."),
         (CITIES, "**C) Rome**\n\nMany people select A because Paris is famous."),

@@ -364,7 +364,6 @@ UNCLEAR = [
     "Answer: C\nNo: B",
     "The answer is B.\n\nHowever, C may be right as well.",
     "C. But I am not sure.",
-    "Also ist B richtig.",
 ]
 
 

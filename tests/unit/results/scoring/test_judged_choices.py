@@ -17,9 +17,8 @@ JUDGED = [
     ("A) False\nB) True\nC) False\nD) False", 1),
     ("A: True\nB: False\nC: False\nD: False", 0),
     ("A is wrong because it makes ATP. C is wrong: it stores DNA. D is wrong as well. That leaves B.", 1),
-    ("We can rule out A, C and D.", 1),
-    ("Not A, not C, not D.", 1),
-    ("Neither A nor C nor D is right.", 1),
+    ("Everything but B is wrong.", 1),
+    ("All options except (B) can be ruled out.", 1),
 ]
 SETTLED = [
     ("So it has to be B, the ribosome.", 1),
@@ -50,6 +49,9 @@ UNCLEAR = [
     *("B, obviously, is wrong.", "B, of course, cannot be right.", "B seems least likely."),
     *("B seems most unlikely.", "B is the most incorrect option.", "B is the most tempting answer."),
     *("The second option is wrong.", "My second choice would be C.", "Option 5", "Option 2 is wrong."),
+    # What is left is no answer before it is said to be one.
+    *("We can rule out A, C and D.", "Not A, not C, not D.", "Neither A nor C nor D is right."),
+    *("Everything but B is right.", "Everything but B and C is wrong.", "Almost everything but B is wrong."),
     *("A is wrong, B is wrong.", "I would rule out A and C.", "Not A, B, C or D."),
     *("A: Yes\nB: Yes\nC: No\nD: No", "A: No\nB: No\nC: No\nD: No", "A ✅\nB ✅\nC ❌\nD ❌"),
     *("A: wrong\nB: wrong\nC: not sure\nD: wrong", "A: True\nB: True\nC: False\nD: True"),
