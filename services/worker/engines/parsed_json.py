@@ -17,6 +17,7 @@ MAX_TOKENS = 10**9
 # Words of protocols are shorter; a server's text must not become a label or a column.
 _MAX_WORD_CHARACTERS = 64
 _ANSWER = "answer"
+_NAMES_OF_ERRORS = ("error", "detail", "message", "msg", "Message")
 # Half of a character, which no text in UTF-8 can hold.
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -31,11 +32,16 @@ def read_document(body: bytes) -> Json:
         document = _loads(body)
     except (ValueError, RecursionError) as error:
         raise ProviderFailed("The server's answer is not valid JSON, perhaps cut off.") from error
-    if isinstance(document, list) and (listed := objects_of(document)) and listed[0].get("error"):
+    if isinstance(document, list) and (listed := objects_of(document)) and _is_error(listed[0]):
         return listed[0]
     if not isinstance(document, dict):
         raise ProviderFailed("The server's answer is not a JSON object.")
     return document
+
+
+def _is_error(item: Json) -> bool:
+    says = any(item.get(name) for name in _NAMES_OF_ERRORS)
+    return says and not any(name in item for name in ("choices", "id"))
 
 
 def _loads(body: bytes) -> object:

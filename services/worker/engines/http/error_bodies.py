@@ -28,7 +28,11 @@ _SENTENCE_NAMES = (
     "status_msg",
     "fault",
     "faultstring",
+    "errorMessage",
     "title",
+    "body",
+    "reason",
+    "description",
 )
 # Errors are nested in errors by each proxy on the way.
 _MAX_DEPTH = 6
@@ -45,9 +49,13 @@ _BARE_NAMES = (
     "base_resp",
     "error_msg",
     "error_message",
+    "errorMessage",
     "fault",
     "title",
 )
+# They say whether all is well, and nothing else does.
+_NAMES_OF_SUCCESS = ("success", "ok")
+_FAILED = frozenset({"error", "fail", "failed", "failure"})
 _OF_ERRORS_ONLY = ("detail", "fault")
 
 
@@ -121,6 +129,7 @@ class AnswerError(Exception):
 
 def refuse_error(document: Json) -> None:
     """Raises AnswerError for a document that came with 200 and is an error, or has one in a choice."""
+    document = _in_lower_case(document)
     if error := _marked_error(document) or _bare_error(document):
         raise AnswerError(status_of_error(error), orjson.dumps(error), is_midway=False)
 
@@ -129,6 +138,16 @@ def refuse_error_event(event: Json, *, is_named: bool = False) -> None:
     """Raises AnswerError for an error in a stream; `is_named`: the stream calls the event one."""
     if error := (event if is_named else _marked_error(event)):
         raise AnswerError(status_of_error(error), orjson.dumps(error), is_midway=True)
+
+
+def _in_lower_case(document: Json) -> Json:
+    """Names as most servers write them: AWS and Azure begin with capitals, as in `Message`."""
+    for name in _ANSWER_NAMES:
+        if document.get(name):
+            return document
+    lowered = {f"{name[:1].lower()}{name[1:]}": value for name, value in document.items()}
+    error = lowered.get("error")
+    return {**lowered, "error": _in_lower_case(error)} if isinstance(error, dict) else lowered
 
 
 def _marked_error(document: Json) -> Json | None:
@@ -151,6 +170,9 @@ def _bare_error(document: Json) -> Json | None:
     # An answer of Ollama has a message too, which is an object.
     bare = any(isinstance(document.get(name), str | list) and document[name] for name in _BARE_NAMES)
     bare = bare or any(object_of(document.get(name)) for name in _OF_ERRORS_ONLY)
+    bare = bare or any(parse_status(document.get(name)) for name in _STATUS_NAMES)
+    bare = bare or any(document.get(name) is False for name in _NAMES_OF_SUCCESS)
+    bare = bare or text_of(document.get("status")).lower() in _FAILED
     return document if bare or object_of(document.get("base_resp")).get("status_code") else None
 
 
@@ -159,7 +181,9 @@ def status_of_error(document: Json) -> int:
     values = [holder.get(name) for holder in _holders(document) for name in _STATUS_NAMES]
     named = next((status for value in values if (status := parse_status(value))), None)
     known = next((_STATUSES[word] for value in values if (word := word_letters(value)) in _STATUSES), None)
-    return named or known or status_in_text(_sentence(document)) or (422 if _is_of_fields(document) else 500)
+    sentence = _sentence(document)
+    said = _STATUSES.get(word_letters(sentence)) or status_in_text(sentence)
+    return named or known or said or (422 if _is_of_fields(document) else 500)
 
 
 def _is_of_fields(document: Json) -> bool:
@@ -212,7 +236,7 @@ def parse_error_body(body: bytes) -> tuple[Json, str]:
         return {}, short_text(body.decode("utf-8", "replace"))
     if isinstance(document, list):
         document = next(iter(objects_of(document)), None)
-    outer = object_of(document)
+    outer = _in_lower_case(object_of(document))
     error = outer.get("error", outer)
     fields = error if isinstance(error, dict) else {name: outer[name] for name in outer if name != "error"}
     return fields, short_text(_sentence(outer))

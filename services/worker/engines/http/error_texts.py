@@ -34,16 +34,24 @@ _PATTERNS: Sequence[tuple[int, str]] = (
     (402, _NO_CREDIT_TEXT),
     (402, r"insufficient (\w+ )?quota|payment required|(out of|not enough|more|no( \w+)?) (credit|fund)s?\b"),
     (401, r"(invalid|incorrect|wrong|missing|expired|no) (api|auth\w*|access)[ _-]?(key|token)"),
-    (401, r"unauthori[sz]ed"),
-    (429, r"rate[ _-]?limit|too many requests"),
+    (401, r"unauthori[sz]ed|not authenticated|unauthenticated|not logged in"),
+    (401, r"authentication (is )?(required|failed)"),
+    (401, r"(could not|failed to|cannot) (validate|verify|authenticate)\b.{0,40}(credential|key|token|user)"),
+    (401, r"\b(key|token)\b( is)? (invalid|expired)"),
+    (403, r"\b(access|permission)s? (is |was )?denied\b|\bforbidden\b"),
+    (403, r"not (allowed|permitted|authori[sz]ed) to\b"),
+    (429, r"rate[ _-]?limit|too many requests|quota (has been |was )?(exceeded|exhausted)"),
     (404, r"\bmodel\b.{0,80}\b(not (found|exist)|does(n't| not) exist|unknown)|no such model"),
+    (503, r"\b(service|server|model)\b.{0,30}\b(unavailable|overloaded|at capacity|busy)\b"),
+    (504, r"\b(gateway|request|upstream) time(d[ -])?[ -]?out\b"),
     (400, r"(unsupported|unknown|unrecogni[sz]ed|invalid) (request|parameter|argument|value|field)"),
 )
 _STATUSES = tuple((status, re.compile(pattern, re.IGNORECASE)) for status, pattern in _PATTERNS)
 # Keys of providers by their first letters, and what follows the name of a scheme or a user in a URL.
 _SECRET = re.compile(
     r"\b(?:sk|pk|rk|gsk|xai|hf|nvapi|ghp|r8|pplx|fw)[-_](?=[\w*-]*\d)[\w*-]{10,}|\bAIza[\w-]{20,}"
-    r"|\beyJ[\w-]{10,}(?:\.[\w-]+)+|(?i:(?<=\bbearer )|(?<=\bbasic ))(?=\S*\d)[\w+/=.~-]{12,}|(?<=://)[^\s/@]+(?=@)"
+    r"|\beyJ[\w-]{10,}(?:\.[\w-]+)+|(?i:(?<=\bbearer )|(?<=\bbasic ))(?=\S*\d)[\w+/=.~-]{12,}"
+    r"|(?<=://)[^\s/@]+(?=@)"
 )
 _MAX_CHARACTERS = 300
 

@@ -18,7 +18,9 @@ from services.worker.engines.parsed_json import (
 )
 
 
-@pytest.mark.parametrize("body", [b"", b'{"choices": [', b"[]", b"[3]", b'[{"text": "x"}]'])
+@pytest.mark.parametrize(
+    "body", [b"", b'{"choices": [', b"[]", b"[3]", b'[{"text": "x"}]', b'[{"id": "m", "message": "x"}]']
+)
 def test_body_that_is_no_document_may_be_asked_for_again(body: bytes) -> None:
     with pytest.raises(ProviderFailed):
         read_document(body)
@@ -56,6 +58,7 @@ def test_a_document_with_half_a_character_may_be_wrong_otherwise(body: bytes) ->
             {"logprob": None, "speed": None, "text": "NaN"},
         ),
         (b'[{"error": {"code": 429}}]', {"error": {"code": 429}}),
+        (b'[{"message": "Not authenticated"}]', {"message": "Not authenticated"}),
     ],
 )
 def test_what_servers_write_beside_json_is_read(body: bytes, read: object) -> None:
