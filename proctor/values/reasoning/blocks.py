@@ -26,6 +26,8 @@ _MARK = re.compile(
     r"|(?P<medgemma><unused94>thought\b)|(?P<medgemma_end><unused95>)",
     re.IGNORECASE,
 )
+# No tag: `<answer>` inside of an open block may be a draft.
+_ANSWER_BEGINS = re.compile(r"<\|(?:begin_of_solution|answer)\|>", re.IGNORECASE)
 _WORD = re.compile(r"\S")
 _SIGN = re.compile(r"<|\[|◁|&lt;|\\u003c")
 
@@ -78,6 +80,10 @@ class _Blocks:
         elif self._is_begin:
             return None
         rest = self._text[self._start :]
+        if self._open and (answer := _ANSWER_BEGINS.search(rest)):
+            # The mark of an answer ends the reasoning as well.
+            self._inside.append(rest[: answer.start()])
+            self._open, rest = "", rest[answer.start() :]
         if self._open:
             return separated([*self._inside, *self._outside, rest], None)
         outside = [*self._outside, rest]

@@ -20,11 +20,19 @@ _STRIPPED_FINAL = re.compile(r"(?<![ \t`'\"])assistantfinal(?![a-z_])")
 _STRIPPED_CHANNEL = re.compile(r"assistant(?:analysis|commentary)(?=[^\sa-z]|$)")
 _GRANITE_BEGINS = re.compile(r"\s*here(?:'|’| i)s my thought process:?", re.IGNORECASE)
 _GRANITE_ENDS = re.compile(r"here(?:'|’| i)s my response:?", re.IGNORECASE)
-# Of s1, whose turn has two parts.
-_TURNS = re.compile(
-    r"\s*<\|im_start\|>think\b(?P<thought>.*?)(?:<\|im_end\|>\s*)?(?:<\|im_start\|>answer\b(?P<answer>.*))?\Z",
-    re.DOTALL,
+# Of s1, whose turn has two parts; the second one has another name, or none, with other templates.
+_THOUGHT_BEGINS = re.compile(
+    r"\s*(?:<\|im_start\|>assistant\s*)?"
+    r"(?:<\|im_start\|>(?:think(?:ing)?|thoughts?|reasoning)\b"
+    r"|<\|start_header_id\|>(?:think(?:ing)?|thoughts?|reasoning)<\|end_header_id\|>)"
 )
+_THOUGHT_ENDS = re.compile(
+    r"(?:<\|(?:im_end|eot_id)\|>\s*)?"
+    r"(?:<\|im_start\|>(?:answer|assistant|final)\b|<\|start_header_id\|>assistant<\|end_header_id\|>)"
+    r"|<\|(?:im_end|eot_id)\|>"
+)
+_TURN_ENDS = ("<|im_end|>", "<|eot_id|>")
+_WITHOUT_CHANNEL = "<|start|>assistant<|message|>"
 _GEMMA_BEGINS = re.compile(r"\s*thought[ \t]*\n")
 
 
@@ -34,6 +42,8 @@ def of_channels(text: str) -> SeparatedText | None:
         text = f"<|channel|>{text.lstrip()}"
     elif "<|channel|>" not in text:
         return None
+    # A message of no channel is for the reader.
+    text = text.replace(_WITHOUT_CHANNEL, "<|start|>assistant<|channel|>final<|message|>")
     heads = list(_HARMONY.finditer(text))
     is_begun = bool(heads) and turn_end(text) >= heads[0].start()
     if not is_begun:
@@ -44,10 +54,16 @@ def of_channels(text: str) -> SeparatedText | None:
     ends = [head.start() for head in heads[1:]] + [len(text)]
     messages = [_until_mark(text, head.end(), end) for head, end in zip(heads, ends, strict=True)]
     finals = [at for at, head in enumerate(heads) if head["channel"] == "final"]
-    answer = messages.pop(finals[-1]) if finals else None
+    answer = messages.pop(finals[-1]) if finals else _behind_end(text, heads[-1].end())
     # What stands before the first one was opened by the prompt.
     opened = [] if is_begun else [_until_mark(text, 0, heads[0].start())]
     return separated([*opened, *messages], answer)
+
+
+def _behind_end(text: str, start: int) -> str | None:
+    """What stands behind the last message, without a head of its own."""
+    rest = text[start:].partition("<|end|>")[2].strip()
+    return rest if rest and not rest.startswith("<|") else None
 
 
 def _until_mark(text: str, start: int, end: int) -> str:
@@ -73,13 +89,17 @@ def of_stripped_channels(text: str) -> SeparatedText | None:
 
 def of_turns(text: str) -> SeparatedText | None:
     """The thought and the answer of one turn, each as a turn of its own."""
-    if "<|im_start|>think" not in text:
+    begins = _THOUGHT_BEGINS.match(text) if "<|im_start|>" in text or "_header_id|>" in text else None
+    if begins is None:
         return None
-    found = _TURNS.match(text)
-    if found is None:
-        return None
-    answer = found["answer"]
-    return separated([found["thought"]], None if answer is None else answer.removesuffix("<|im_end|>"))
+    ends = _THOUGHT_ENDS.search(text, begins.end())
+    answer = text[ends.end() :].rstrip() if ends else ""
+    while answer.endswith(_TURN_ENDS):
+        answer = answer[: answer.rindex("<|")].rstrip()
+    thought = text[begins.end() : ends.start() if ends else len(text)]
+    # Only code of more lines has an indentation that counts.
+    answer = answer if "\n" in answer.strip() else answer.strip()
+    return separated([thought], answer or None)
 
 
 def of_thought_process(text: str, *, is_cut: bool) -> SeparatedText | None:

@@ -17,6 +17,7 @@ from proctor.values.reasoning.channels import (
 )
 from proctor.values.reasoning.folded import of_folds
 from proctor.values.reasoning.separated_text import SeparatedText, without_margins
+from proctor.values.reasoning.surroundings import turn_end
 
 # Nothing is separated from a text that has none of these.
 _BEGINS = re.compile(
@@ -28,6 +29,7 @@ _ANSWER_MARKS = (
     ("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
     ("<|START_TEXT|>", "<|END_TEXT|>"),
     ("<|begin_of_solution|>", "<|end_of_solution|>"),
+    ("<|answer|>", "<|/answer|>"),
     ("<response>", "</response>"),
 )
 _BOX, _BOX_END = "<|begin_of_box|>", "<|end_of_box|>"
@@ -64,6 +66,9 @@ def may_have_reasoning(text: str) -> bool:
 def _unwrapped(found: SeparatedText) -> SeparatedText:
     """The answer without marks around it, or in the box by which GLM marks it."""
     answer, begins = found.answer, found.answer.lstrip()
+    if found.reasoning and begins.startswith("<|"):
+        # The template of some models begins the turn again behind the reasoning.
+        answer = begins = without_margins(begins[turn_end(begins) :])
     for start, end in _ANSWER_MARKS:
         if begins[: len(start)].lower() == start.lower():
             answer = without_margins(begins[len(start) :].partition(end)[0])

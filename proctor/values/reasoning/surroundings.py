@@ -8,7 +8,7 @@ from re import Match
 # Marks of the turn, which some servers leave in the text.
 _TURN = re.compile(
     r"(?:\s|<\|(?:im_start|start_header_id|end_header_id|assistant|START_OF_TURN_TOKEN|CHATBOT_TOKEN)\|>"
-    r"|<s>|<bos>|<start_of_turn>model\b|assistant:?(?=\s*[<\[◁]))*",
+    r"|<\uff5c(?:Assistant|begin\u2581of\u2581sentence)\uff5c>|\[/?INST\]|<s>|<bos>|<start_of_turn>model\b|assistant:?(?=\s*[<\[◁]))*",
     re.IGNORECASE,
 )
 _QUOTES = {"'": "'", '"': '"', "`": "`", "“": "”", "«": "»", "‘": "’", "「": "」", "„": "“”"}

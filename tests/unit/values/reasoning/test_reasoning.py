@@ -12,6 +12,8 @@ from tests.fakes.thorough_cases import first_cases
 
 HARMONY = "<|channel|>analysis<|message|>Red? No.<|end|><|start|>assistant<|channel|>final"
 
+HEADS = ("<|start_header_id|>think<|end_header_id|>", "<|start_header_id|>assistant<|end_header_id|>")
+
 
 @pytest.mark.parametrize(
     ("text", "answer"),
@@ -43,6 +45,17 @@ HARMONY = "<|channel|>analysis<|message|>Red? No.<|end|><|start|>assistant<|chan
         ("<start_working_out>Red?<end_working_out>Blue", "Blue"),
         ("<|im_start|>think\nRed?\n<|im_start|>answer\nBlue", "Blue"),
         ("<|im_start|>think\nRed?<|im_end|>\n<|im_start|>answer\nBlue<|im_end|>", "Blue"),
+        ("<|im_start|>think\nRed?\n<|im_end|>\n<|im_start|>assistant\n Blue<|im_end|>", "Blue"),
+        ("<|im_start|>think\nRed?<|im_end|>\nBlue", "Blue"),
+        ("<|im_start|>assistant\n<|im_start|>thinking\nRed?<|im_end|><|im_start|>answer\nBlue", "Blue"),
+        (f"{HEADS[0]}\nRed?<|eot_id|>{HEADS[1]}\n\nBlue<|eot_id|>", "Blue"),
+        ("<think>Red?</think><|start_header_id|>assistant<|end_header_id|>\n\nBlue", "Blue"),
+        ("[INST]<think>Red?</think>Blue", "Blue"),
+        ("<\uff5cAssistant\uff5c><think>Red?</think>Blue", "Blue"),
+        ("<|channel|>analysis<|message|>Red?<|end|><|start|>assistant<|message|>Blue", "Blue"),
+        ("<|channel|>analysis<|message|>Red?<|end|>Blue", "Blue"),
+        ("<|thought|>Red?<|answer|>Blue", "Blue"),
+        ("<|begin_of_thought|>Red?<|begin_of_solution|>Blue<|end_of_solution|>", "Blue"),
         ("<|think|>Red?<|/think|>Blue", "Blue"),
         ("<|inner_prefix|>Red?<|inner_suffix|>Blue", "Blue"),
         ("<|im_start|>assistant\n<think>Red?</think>Blue", "Blue"),
@@ -122,6 +135,8 @@ def test_the_answer_stands_behind_the_reasoning(text: str, answer: str) -> None:
         "<|START_THINKING|>It is red",
         "thought\nIt is red",
         "<|im_start|>think\nIt is red",
+        "<|im_start|>think\nIt is red<|im_end|>",
+        "<think>It is red. <answer>red</answer>",
         "<|begin_of_reasoning|>It is red",
         "<think>Red?</think>Blue\n<think>But wait",
         "<thinking><reflection>Red?</reflection> It is",
@@ -186,6 +201,8 @@ def test_code_behind_the_reasoning_is_whole(document: str) -> None:
         "The word `assistantfinal` ends it.",
         "Some write `<|channel|>final<|message|>` before.",
         "thought provoking\nBlue",
+        "The turn <|im_start|>think\nis for thoughts<|im_end|>\nblue",
+        "<|im_start|>assistant\nBlue<|im_end|>",
         "Here's my thought process:\n1. Sky.\n2. Sea.\n\nSo the answer is blue.",
         "Here's my thought process on this question. It is plain. Answer: blue",
         "The double mark ``</think>`` ends it",
