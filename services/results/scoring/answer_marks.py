@@ -57,6 +57,8 @@ _LETTER = re.compile("[A-Za-z]")
 # Of a part of the answer, as its prompt asked for them: "<eoa>".
 _ENDS_OF_PARTS = re.compile(r"<eo[a-z]>")
 _STRUCK_OUT = re.compile(r"~~(?!\s)[^~\n]{1,200}~~")
+# What is left of a last character that the model did not write to its end.
+_HALF_A_CHARACTER = "\ufffd"
 _MAX_JSON_CHARACTERS = 100_000
 
 
@@ -66,6 +68,8 @@ def final_answer(text: str) -> str:
     Every step is linear in the text, however often a model that has lost itself repeats a sign.
     """
     text = text.strip()
+    if text.endswith(_HALF_A_CHARACTER):
+        text = text.rstrip(f"{_HALF_A_CHARACTER} \n")
     if text[:1] in ("<", "["):
         text = _BEGINS.sub("", text)
     elif text[:9].lower() == "assistant":

@@ -82,6 +82,7 @@ def test_what_only_wavers_is_unread(answer: str) -> None:
             "| Answer |\n|---|\n| B |",
         ),
         "| Question | Answer |\n|---|---|\n| 1 | B |",
+        "B \ufffd",
         '{"selected": "B"}',
         '{"correct": "B", "incorrect": ["A", "C", "D"]}',
         '{"A": false, "B": true, "C": false, "D": false}',
