@@ -14,7 +14,7 @@ A list of the options names none; neither do offers to help. Of an answer that w
 sentence that says so is read, and one that breaks off was cut.
 
 Where none of these holds, a sentence that corrects another one, a question with its answer, and a sentence
-that ends with its only choice are read (`conclusions`), verdicts on the options one by one (`verdicts`), and
+that ends with its only choice are read (`settling`), verdicts on the options one by one, and
 last what the sentences of the answer speak for, each by its own clauses (`weighing`).
 
 A letter stands for the choice that is that letter or begins with it ("B. Paris"), else for the choice in that
@@ -35,15 +35,15 @@ from services.results.scoring.choices.asides import (
     without_views,
 )
 from services.results.scoring.choices.claims import StatedChoice, stated_choices
-from services.results.scoring.choices.conclusions import concluded_choice
-from services.results.scoring.choices.corrections import corrected_choice
 from services.results.scoring.choices.doubts import is_explanation, is_taken_back, without_affirming_no
 from services.results.scoring.choices.explanations import first_sentence, is_undone
 from services.results.scoring.choices.options import ChoiceOptions, options_of
 from services.results.scoring.choices.replies import judged_statement, numbered_choice, replied_choice
 from services.results.scoring.choices.retelling import retold_choice
+from services.results.scoring.choices.settling.conclusions import concluded_choice
+from services.results.scoring.choices.settling.corrections import corrected_choice
+from services.results.scoring.choices.settling.verdicts import judged_choice
 from services.results.scoring.choices.statements import HEADING
-from services.results.scoring.choices.verdicts import judged_choice
 from services.results.scoring.choices.weighing import weighed_choice
 
 # A model that has lost itself repeats the same for ever.

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator
 
 from services.results.scoring.answer_words import any_of
-from services.results.scoring.choices.abroad import settled_abroad
 from services.results.scoring.choices.claims import stated_choices
 from services.results.scoring.choices.doubts import is_taken_back, voices_doubt
 from services.results.scoring.choices.explanations import first_sentence, is_undone
 from services.results.scoring.choices.options import ChoiceOptions, Named
+from services.results.scoring.choices.settling.abroad import settled_abroad
 
 # Judged one by one are at least so many: of two, one verdict may be about the question.
 _FEWEST = 3

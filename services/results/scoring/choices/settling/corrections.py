@@ -12,7 +12,7 @@ from services.results.scoring.answer_words import one_of
 from services.results.scoring.choices.claims import stated_choices
 from services.results.scoring.choices.doubts import NO, YES, is_taken_back, voices_doubt
 from services.results.scoring.choices.options import ChoiceOptions
-from services.results.scoring.choices.verdicts import settled_choice
+from services.results.scoring.choices.settling.verdicts import settled_choice
 
 ReadClaim = Callable[[str], int | None]
 

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 
 from services.results.scoring.answer_words import DENIAL_ABROAD, DENIAL_WORDS, is_own
-from services.results.scoring.choices.corrections import MAY_CORRECT, ReadClaim, corrected_choices
 from services.results.scoring.choices.doubts import NO, YES, voices_doubt
 from services.results.scoring.choices.options import ChoiceOptions
+from services.results.scoring.choices.settling.corrections import MAY_CORRECT, ReadClaim, corrected_choices
 
 _QUESTION = re.compile(
     r"(?P<asked>[^?\n:]{1,80})(?P<mark>[?:])\s*(?:(?:no|nope"
