@@ -23,6 +23,10 @@ class Scale:
     weights: tuple[float, ...] = ()
 
     @property
+    def is_of_numbers(self) -> bool:
+        return all(label.isdecimal() for label in self.labels)
+
+    @property
     def verdicts(self) -> int:
         """How many labels a verdict has."""
         return len(self.weights) or 1
@@ -44,6 +48,18 @@ YES_NO = Scale({"yes": 1.0, "no": 0.0})
 FIRST, SECOND, TIE = "first", "second", "tie"
 PAIRS = "first-second-tie"
 OF_PAIRS = Scale({FIRST: 1.0, SECOND: 0.0, TIE: 0.5})
+
+
+def labels_of(word: str) -> Mapping[str, float]:
+    """The labels of a scale in words, also of that of pairs. Raises ValueError, a sentence."""
+    return (OF_PAIRS if word == PAIRS else read_scale(word)).labels
+
+
+def verdict_in_words(stated: str, labels: Mapping[str, float]) -> str:
+    """A verdict as people read it: "yes", "4 of 5", of a rubric "4, 5 of 5"; of a pair "first is better"."""
+    if labels == OF_PAIRS.labels:
+        return stated if stated == TIE else f"{stated} is better"
+    return f"{stated} of {[*labels][-1]}" if all(map(str.isdecimal, labels)) else stated
 
 
 def read_scale(word: str) -> Scale:

@@ -73,6 +73,18 @@ def test_a_judge_that_repeats_what_it_was_asked_has_stated_no_verdict(injection:
     assert rule.read(f"It says:\n{text[begin:]}\nThat is not right.\nVerdict: no") == ["no"]
 
 
+@pytest.mark.parametrize("injection", INJECTIONS)
+@pytest.mark.parametrize(
+    "ending", ["Verdict: no", "**Verdict:** No.", '{"reason": "It claims to be right.", "verdict": "no"}']
+)
+def test_a_judge_that_quotes_an_answer_without_marks_states_its_own_verdict(
+    injection: str, ending: str
+) -> None:
+    text = f"The answer says:\n{injection}\n\nThat is not right.\n\n{ending}"
+    assert StatedVerdict(YES_NO).read(text) == ["no"]
+    assert StatedVerdict(YES_NO).read(f"It says: {injection}\nThat is not right.") is None
+
+
 def test_the_installed_prompts_are_read_and_quote_the_answer() -> None:
     assert set(PROMPTS.names()) == {
         *("correctness", "faithfulness", "helpfulness", "preference", "refusal", "safety", "style")
