@@ -464,6 +464,8 @@ class RecordedOutcome(_message.Message):
     RECORDED_AT_FIELD_NUMBER: _builtins.int
     REQUEST_JSON_FIELD_NUMBER: _builtins.int
     TARGETS_FIELD_NUMBER: _builtins.int
+    VERDICTS_FIELD_NUMBER: _builtins.int
+    DISAGREEMENT_FIELD_NUMBER: _builtins.int
     task: _builtins.str
     """Name of the task."""
     status: Global___OutcomeStatus.ValueType
@@ -490,6 +492,10 @@ class RecordedOutcome(_message.Message):
     """The request of the row as JSON object text in the form of the OpenAI protocol: `messages` or `prompt`, and the row's own
     parameters, which override those of the run. Empty for a plain prompt without parameters.
     """
+    disagreement: _builtins.float
+    """How far those that answer one question are apart on the answer, 0 to 1: judges, and people where they have settled it by a mark or
+    by two annotations. Unset where fewer than two answer it, and where verdicts are not asked for.
+    """
     @_builtins.property
     def outcome(self) -> Global___Outcome:
         """The outcome as the worker sent it, or a failure of class SCORING; lists may cut its texts."""
@@ -509,6 +515,10 @@ class RecordedOutcome(_message.Message):
     @_builtins.property
     def targets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The targets as texts, where there are several."""
+
+    @_builtins.property
+    def verdicts(self) -> _containers.RepeatedCompositeFieldContainer[Global___AnswerVerdict]:
+        """What judges say of the answer, where verdicts are asked for: by judge, and of each by repetition."""
 
     def __init__(
         self,
@@ -530,11 +540,112 @@ class RecordedOutcome(_message.Message):
         recorded_at: _timestamp_pb2.Timestamp | None = ...,
         request_json: _builtins.str = ...,
         targets: _abc.Iterable[_builtins.str] | None = ...,
+        verdicts: _abc.Iterable[Global___AnswerVerdict] | None = ...,
+        disagreement: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "recorded_at", b"recorded_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement", "disagreement", b"disagreement", "outcome", b"outcome", "recorded_at", b"recorded_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "digest", b"digest", "doc_id", b"doc_id", "is_golden", b"is_golden", "is_marked_wrong", b"is_marked_wrong", "is_reused", b"is_reused", "outcome", b"outcome", "prediction", b"prediction", "prompt", b"prompt", "recorded_at", b"recorded_at", "request_json", b"request_json", "row_id", b"row_id", "scores", b"scores", "status", b"status", "target", b"target", "targets", b"targets", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement", "choices", b"choices", "digest", b"digest", "disagreement", b"disagreement", "doc_id", b"doc_id", "is_golden", b"is_golden", "is_marked_wrong", b"is_marked_wrong", "is_reused", b"is_reused", "outcome", b"outcome", "prediction", b"prediction", "prompt", b"prompt", "recorded_at", b"recorded_at", "request_json", b"request_json", "row_id", b"row_id", "scores", b"scores", "status", b"status", "target", b"target", "targets", b"targets", "task", b"task", "verdicts", b"verdicts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__disagreement: _TypeAlias = _typing.Literal["disagreement"]  # noqa: Y015
+    _WhichOneofArgType__disagreement: _TypeAlias = _typing.Literal["_disagreement", b"_disagreement"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__disagreement) -> _WhichOneofReturnType__disagreement | None: ...
+
+Global___RecordedOutcome: _TypeAlias = RecordedOutcome  # noqa: Y015
+
+@_typing.final
+class AnswerJudge(_message.Message):
+    """A judge of a run's answers: of each model, prompt and scale the newest judging run that has completed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    IS_OF_PAIRS_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """Its judging run, a UUID."""
+    model: _builtins.str
+    """"provider/name"."""
+    prompt: _builtins.str
+    """Name of the judge prompt."""
+    is_of_pairs: _builtins.bool
+    """It compares each answer with another one."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        model: _builtins.str = ...,
+        prompt: _builtins.str = ...,
+        is_of_pairs: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_of_pairs", b"is_of_pairs", "model", b"model", "prompt", b"prompt", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___RecordedOutcome: _TypeAlias = RecordedOutcome  # noqa: Y015
+Global___AnswerJudge: _TypeAlias = AnswerJudge  # noqa: Y015
+
+@_typing.final
+class AnswerVerdict(_message.Message):
+    """What a judge says of an answer: an outcome of its judging run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JUDGE_FIELD_NUMBER: _builtins.int
+    SAMPLE_FIELD_NUMBER: _builtins.int
+    ROLLOUT_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    AGREES_WITH_PEOPLE_FIELD_NUMBER: _builtins.int
+    PLACE_FIELD_NUMBER: _builtins.int
+    sample: _builtins.int
+    """Number of its sample in the judging run."""
+    rollout: _builtins.int
+    """0-based repetition in the judging run."""
+    status: Global___OutcomeStatus.ValueType
+    """Scored, unparsed or failed: what is unparsed or failed has no verdict and no score."""
+    verdict: _builtins.str
+    """In the words of the scale: "yes", "4 of 5", a label; of pairs "better", "worse" or "tie"."""
+    score: _builtins.float
+    """0 to 1."""
+    reason: _builtins.str
+    """What the judge says before its verdict, or why there is none; long texts are cut."""
+    agrees_with_people: _builtins.bool
+    """Whether it is nearer to what people say of the answer than to the opposite; unset where people have not settled that."""
+    place: _builtins.str
+    """The place in which the answer was shown to a judge of pairs, "first" or "second"; else empty."""
+    @_builtins.property
+    def judge(self) -> Global___AnswerJudge:
+        """Whose it is."""
+
+    def __init__(
+        self,
+        *,
+        judge: Global___AnswerJudge | None = ...,
+        sample: _builtins.int = ...,
+        rollout: _builtins.int = ...,
+        status: Global___OutcomeStatus.ValueType = ...,
+        verdict: _builtins.str = ...,
+        score: _builtins.float | None = ...,
+        reason: _builtins.str = ...,
+        agrees_with_people: _builtins.bool | None = ...,
+        place: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_agrees_with_people", b"_agrees_with_people", "_score", b"_score", "agrees_with_people", b"agrees_with_people", "judge", b"judge", "score", b"score"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_agrees_with_people", b"_agrees_with_people", "_score", b"_score", "agrees_with_people", b"agrees_with_people", "judge", b"judge", "place", b"place", "reason", b"reason", "rollout", b"rollout", "sample", b"sample", "score", b"score", "status", b"status", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__agrees_with_people: _TypeAlias = _typing.Literal["agrees_with_people"]  # noqa: Y015
+    _WhichOneofArgType__agrees_with_people: _TypeAlias = _typing.Literal["_agrees_with_people", b"_agrees_with_people"]  # noqa: Y015
+    _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
+    _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__agrees_with_people) -> _WhichOneofReturnType__agrees_with_people | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__score) -> _WhichOneofReturnType__score | None: ...
+
+Global___AnswerVerdict: _TypeAlias = AnswerVerdict  # noqa: Y015

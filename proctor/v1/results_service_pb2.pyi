@@ -37,6 +37,8 @@ class _OutcomeSortEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OutcomeSo
     """By the length of the answer in characters; for multiple choice that of the prediction."""
     OUTCOME_SORT_TIME: _OutcomeSort.ValueType  # 4
     """By the seconds the answer took. Reused answers have none."""
+    OUTCOME_SORT_DISAGREEMENT: _OutcomeSort.ValueType  # 5
+    """By RecordedOutcome.disagreement; answers without one are left out."""
 
 class OutcomeSort(_OutcomeSort, metaclass=_OutcomeSortEnumTypeWrapper):
     """Value that outcomes are sorted by. Outcomes without the value are left out."""
@@ -51,6 +53,8 @@ OUTCOME_SORT_LENGTH: OutcomeSort.ValueType  # 3
 """By the length of the answer in characters; for multiple choice that of the prediction."""
 OUTCOME_SORT_TIME: OutcomeSort.ValueType  # 4
 """By the seconds the answer took. Reused answers have none."""
+OUTCOME_SORT_DISAGREEMENT: OutcomeSort.ValueType  # 5
+"""By RecordedOutcome.disagreement; answers without one are left out."""
 Global___OutcomeSort: _TypeAlias = OutcomeSort  # noqa: Y015
 
 @_typing.final
@@ -299,6 +303,7 @@ class ListOutcomesRequest(_message.Message):
     IS_BRIEF_FIELD_NUMBER: _builtins.int
     SORT_FIELD_NUMBER: _builtins.int
     IS_DESCENDING_FIELD_NUMBER: _builtins.int
+    INCLUDES_VERDICTS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     page_size: _builtins.int
@@ -321,6 +326,8 @@ class ListOutcomesRequest(_message.Message):
     """The call reads all outcomes of the run or task, so it is refused if there can be more than 1,500,000."""
     is_descending: _builtins.bool
     """Largest values first; equal values by sample and rollout. Ignored without a sort."""
+    includes_verdicts: _builtins.bool
+    """Each answer with what the judges of the run say of it. Ignored with is_brief."""
     @_builtins.property
     def filter(self) -> Global___OutcomeFilter:
         """Only matching outcomes; unset means all."""
@@ -339,10 +346,11 @@ class ListOutcomesRequest(_message.Message):
         is_brief: _builtins.bool = ...,
         sort: Global___OutcomeSort.ValueType = ...,
         is_descending: _builtins.bool = ...,
+        includes_verdicts: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "first_rollout", b"first_rollout", "first_sample", b"first_sample", "is_brief", b"is_brief", "is_descending", b"is_descending", "page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id", "sort", b"sort", "status", b"status", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "first_rollout", b"first_rollout", "first_sample", b"first_sample", "includes_verdicts", b"includes_verdicts", "is_brief", b"is_brief", "is_descending", b"is_descending", "page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id", "sort", b"sort", "status", b"status", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -357,6 +365,7 @@ class ListOutcomesResponse(_message.Message):
     OUTCOMES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     SEARCHED_SAMPLES_FIELD_NUMBER: _builtins.int
+    JUDGES_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Empty on the last page."""
     searched_samples: _builtins.int
@@ -365,16 +374,21 @@ class ListOutcomesResponse(_message.Message):
     def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.RecordedOutcome]:
         """Ordered by sample and rollout, or as requested."""
 
+    @_builtins.property
+    def judges(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.AnswerJudge]:
+        """The judges whose verdicts were asked for, newest first, at most 10."""
+
     def __init__(
         self,
         *,
         outcomes: _abc.Iterable[_outcome_pb2.RecordedOutcome] | None = ...,
         next_page_token: _builtins.str = ...,
         searched_samples: _builtins.int = ...,
+        judges: _abc.Iterable[_outcome_pb2.AnswerJudge] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "outcomes", b"outcomes", "searched_samples", b"searched_samples"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["judges", b"judges", "next_page_token", b"next_page_token", "outcomes", b"outcomes", "searched_samples", b"searched_samples"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

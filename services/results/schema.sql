@@ -443,6 +443,32 @@ CREATE FUNCTION json_number(value double precision) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN ((value = trunc(value)) AND (abs(value) < ('1000000000000000'::numeric)::double precision)) THEN ((value)::text || '.0'::text) WHEN (abs(value) < 'Infinity'::double precision) THEN (value)::text ELSE 'null'::text END;
 
+CREATE FUNCTION judged_position(judging_set uuid, set_size integer, judged_sample bigint, judged_rollout integer) RETURNS integer
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+    AS $_$
+DECLARE
+    low integer := 0;
+    high integer := set_size;
+    middle integer;
+    judged text;
+BEGIN
+    WHILE low < high LOOP
+        middle := (low + high) / 2;
+        SELECT row_id INTO judged FROM samples WHERE sample_set_id = judging_set AND position = middle;
+        -- Of a suite that is called as the run is, rows have any id.
+        IF judged !~ '^\d{1,18}\.\d{1,9}(\.|$)' THEN
+            RETURN set_size;
+        END IF;
+        IF (split_part(judged, '.', 1)::bigint, split_part(judged, '.', 2)::integer) < (judged_sample, judged_rollout) THEN
+            low := middle + 1;
+        ELSE
+            high := middle;
+        END IF;
+    END LOOP;
+    RETURN low;
+END
+$_$;
+
 CREATE FUNCTION may_hold_reasoning(answer_text text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN ((strpos(answer_text, '</'::text) > 0) OR (strpos(answer_text, '|>'::text) > 0) OR (strpos(answer_text, '｜>'::text) > 0) OR (strpos(answer_text, '[/'::text) > 0) OR (strpos(answer_text, '◁/'::text) > 0) OR (strpos(answer_text, '&lt;/'::text) > 0) OR (strpos(answer_text, '\u003c/'::text) > 0) OR (strpos(answer_text, 'assistantfinal'::text) > 0) OR (strpos(answer_text, '<unused95>'::text) > 0) OR ("left"(answer_text, 100) ~* '^\s*([<[◁]|&lt;|\\u003c|assistant|analysis|thought|here)'::text));

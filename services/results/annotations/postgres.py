@@ -7,7 +7,7 @@ import asyncpg
 
 from services.common.postgres import PostgresSession
 from services.results.annotations.annotation import Annotation, AnnotationCounts
-from services.results.annotations.question import Question
+from services.results.annotations.question import Question, VerdictPlace
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.errors import RecordNotFound
 
@@ -112,6 +112,33 @@ class PostgresAnnotations:
             )
             for row in rows
         ]
+
+    async def judges(self, run_id: str, limit: int) -> Sequence[str]:
+        """Completed runs whose benchmark is the run, newest first: its judges, and suites called as it is."""
+        rows = await self._session.fetch("list_judges", judged_run_id=run_id, limit=limit)
+        return [str(row["run_id"]) for row in rows]
+
+    async def places(self, run_ids: Sequence[str], keys: Sequence[OutcomeKey]) -> Sequence[VerdictPlace]:
+        """Samples of judging runs that ask about some answers, by judging run and sample."""
+        rows = await self._session.fetch(
+            "list_verdict_places",
+            run_ids=run_ids,
+            samples=[sample for sample, _ in keys],
+            rollouts=[rollout for _, rollout in keys],
+        )
+        return [
+            VerdictPlace(
+                str(row["run_id"]), (row["sample"], row["rollout"]), row["judging_sample"], row["place"]
+            )
+            for row in rows
+        ]
+
+    async def settled_scores(
+        self, run_id: str, questions: Sequence[str]
+    ) -> Mapping[tuple[str, OutcomeKey], float]:
+        """Mean scores by the key of a question and the answer, where two people or more have annotated it."""
+        rows = await self._session.fetch("list_settled_scores", run_id=run_id, questions=questions)
+        return {(row["question"], (row["sample"], row["rollout"])): row["score"] for row in rows}
 
     async def counts(self, question: Question, user: str) -> AnnotationCounts:
         row = await self._session.fetchrow("count_annotations", **_of(question), username=user)

@@ -119,9 +119,9 @@ LEFT JOIN (
 -- name: list_judging_runs: Return completed runs that judge a run by a prompt of a name and that the caller sees, newest first
 SELECT h.run_id
 FROM history_entries AS h
-JOIN run_records AS r ON r.run_id = h.run_id
+JOIN closed_runs AS c ON c.run_id = h.run_id
 JOIN run_tasks AS t ON t.run_id = h.run_id
-WHERE h.benchmark = :judged_run_id AND h.model <> '' AND t.task = :name
+WHERE h.benchmark = :judged_run_id AND h.model <> '' AND t.task = :name AND c.state = 'completed'
 ORDER BY h.closed_at DESC, h.run_id;
 
 -- name: list_verdicts_of_judges: Return mean verdicts of some judging runs on each answer, with the length of the answer
@@ -143,3 +143,36 @@ FROM (
 ) AS v
 JOIN outcomes AS a ON a.run_id = :judged_run_id AND a.sample = v.sample AND a.rollout = v.rollout
 GROUP BY v.run_id, v.sample, v.rollout;
+
+-- name: list_judges: Return the newest completed runs whose benchmark is a run and that the caller sees, newest first
+SELECT h.run_id
+FROM history_entries AS h
+JOIN closed_runs AS c ON c.run_id = h.run_id
+-- Of each run one entry is of no model: they are in the order of the key.
+WHERE h.benchmark = :judged_run_id AND h.model = '' AND c.state = 'completed'
+ORDER BY h.closed_at DESC, h.run_id DESC
+LIMIT :limit::integer;
+
+-- name: list_verdict_places: Return which samples of judging runs ask about some answers: of a pair two, one for each order
+SELECT t.run_id, asked.sample, asked.rollout, t.first_sample + s.position AS judging_sample, split_part(s.row_id, '.', 3) AS place
+FROM unnest(:run_ids::uuid[]) AS judging (run_id)
+JOIN run_tasks AS t ON t.run_id = judging.run_id
+CROSS JOIN unnest(:samples::bigint[], :rollouts::integer[]) AS asked (sample, rollout)
+CROSS JOIN LATERAL (
+    SELECT position, row_id
+    FROM samples
+    WHERE sample_set_id = t.sample_set_id
+        AND position >= judged_position(t.sample_set_id, t.sample_count, asked.sample, asked.rollout)
+    ORDER BY position
+    LIMIT 2
+) AS s
+WHERE split_part(s.row_id, '.', 1) = asked.sample::text AND split_part(s.row_id, '.', 2) = asked.rollout::text
+ORDER BY t.run_id, judging_sample;
+
+-- name: list_settled_scores: Return mean scores of the answers that two people or more have annotated
+-- What one person says is nobody else's to see.
+SELECT question, sample, rollout, avg(score) AS score
+FROM annotations
+WHERE run_id = :run_id AND question = ANY (:questions)
+GROUP BY question, sample, rollout
+HAVING count(*) > 1 AND avg(score) IS NOT NULL;

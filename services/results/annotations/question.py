@@ -7,6 +7,7 @@ from uuid import UUID
 
 from proctor.values.judging.scale import YES_NO, scale_of_options
 from services.results.annotations.errors import PairsNotAnnotated
+from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.run_plan import RunPlan
 
 VERDICT, PREFERENCE = "verdict", "preference"
@@ -31,6 +32,16 @@ class Question:
     def is_of_numbers(self) -> bool:
         """The labels are grades: their order counts."""
         return all(label.isdigit() for label in self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictPlace:
+    """A sample of a judging run. `place`: of a pair where the judged answer is shown; else ""."""
+
+    run_id: str
+    judged: OutcomeKey
+    sample: int
+    place: str
 
 
 def judged_run(plan: RunPlan) -> str | None:

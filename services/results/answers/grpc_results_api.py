@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import grpc
 
+from proctor.v1 import outcome_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import results_service_pb2_grpc as results_grpc
 from proctor.values.outcome import OutcomeStatus
+from proctor.wire.enums import number_of
 from services.common.checked_fields import checked_choice, checked_id, checked_text
 from services.common.clock import Clock
 from services.common.grpc.caller import caller_of
@@ -16,6 +18,7 @@ from services.common.grpc.server import RpcContext
 from services.results.answers.grpc_api import filter_from_proto
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.answers.outcome_filter import OutcomeSort, SortValue
+from services.results.answers.show_verdicts import AnswerJudge, AnswerVerdict
 from services.results.outcomes.proto import brief_to_proto, recorded_to_proto
 from services.results.summaries.close_run import CloseRun
 from services.results.summaries.proto import contamination_from_proto, summary_to_proto
@@ -73,14 +76,21 @@ class GrpcResultsApi(results_grpc.ResultsServiceServicer):
             (request.first_sample, request.first_rollout),
             request.is_brief,
             _sort(request),
+            request.includes_verdicts and not request.is_brief,
         )
         page = await self.list_outcomes.list_page(query)
         to_proto = brief_to_proto if query.is_brief else recorded_to_proto
         outcomes = [to_proto(outcome) for outcome in page.outcomes]
+        for listed, message in zip(page.outcomes, outcomes, strict=True):
+            if judged := page.verdicts.get(listed.scored.key[1:]):
+                message.verdicts.extend(map(_verdict_to_proto, judged.verdicts))
+                if judged.disagreement is not None:
+                    message.disagreement = judged.disagreement
         return results_pb2.ListOutcomesResponse(
             outcomes=outcomes,
             next_page_token=page.next_page_token,
             searched_samples=page.searched_samples,
+            judges=[_judge_to_proto(judge) for judge in page.judges],
         )
 
 
@@ -88,3 +98,24 @@ def _sort(request: results_pb2.ListOutcomesRequest) -> OutcomeSort | None:
     if not request.sort:
         return None
     return OutcomeSort(checked_choice("sort", SortValue, request.sort), request.is_descending)
+
+
+def _judge_to_proto(judge: AnswerJudge) -> outcome_pb2.AnswerJudge:
+    return outcome_pb2.AnswerJudge(
+        run_id=judge.run_id, model=judge.model, prompt=judge.prompt, is_of_pairs=judge.question is None
+    )
+
+
+def _verdict_to_proto(verdict: AnswerVerdict) -> outcome_pb2.AnswerVerdict:
+    sample, rollout = verdict.key
+    return outcome_pb2.AnswerVerdict(
+        judge=_judge_to_proto(verdict.judge),
+        sample=sample,
+        rollout=rollout,
+        status=number_of(verdict.status),
+        verdict=verdict.verdict,
+        score=verdict.score,
+        reason=verdict.reason,
+        agrees_with_people=verdict.agrees_with_people,
+        place=verdict.place,
+    )

@@ -1,9 +1,10 @@
 """Lists what is recorded of a run, sample by sample, with its prompt and target."""
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from proctor.values.outcome import OutcomeStatus
 from services.common.checked_fields import checked_number
@@ -25,11 +26,13 @@ from services.results.answers.outcome_filter import (
     OutcomeFilter,
     OutcomeMatch,
     OutcomeSort,
+    SortValue,
     check_filter,
     score_keys,
     task_index,
 )
 from services.results.answers.ports import AnswerStore, KeyScan, SortedKey, SortedScan
+from services.results.answers.show_verdicts import AnswerJudge, JudgedAnswer, ShowVerdicts
 from services.results.answers.sorted_keys_cache import SortedKeysCache, cache_key, from_the_first
 from services.results.outcomes.outcome import ListedOutcome, OutcomeKey, ScoredOutcome
 from services.results.outcomes.page_bytes import BYTES_OF_NUMBERS, fitting_count
@@ -55,11 +58,16 @@ _SORTED_WINDOW_BYTES = 4 * WINDOW_BYTES
 
 @dataclass(frozen=True, slots=True)
 class ListedPage:
-    """No token on the last page. `searched_samples`: those looked through, if more follow in their order."""
+    """No token on the last page. `searched_samples`: those looked through, if more follow in their order.
+
+    `verdicts`: of `judges`, where they are asked for, by answer.
+    """
 
     outcomes: list[ListedOutcome]
     next_page_token: str = ""
     searched_samples: int = 0
+    judges: Sequence[AnswerJudge] = ()
+    verdicts: Mapping[OutcomeKey, JudgedAnswer] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,7 @@ class OutcomeQuery:
     """A page of a run's outcomes: of one task or status where given, and of what matches a filter.
 
     It begins at `first`, a sample and a rollout, unless a token says where or the page is sorted. `is_brief`:
-    without the texts of answers.
+    without the texts of answers. `includes_verdicts`: with those of its judges.
     """
 
     run_id: str
@@ -79,6 +87,7 @@ class OutcomeQuery:
     first: OutcomeKey = (0, 0)
     is_brief: bool = False
     sort: OutcomeSort | None = None
+    includes_verdicts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +96,7 @@ class ListOutcomes:
     sample_sets: SampleSetStore
     outcomes: OutcomeStore
     answers: AnswerStore
+    verdicts: ShowVerdicts
     cache: SortedKeysCache
     clock: Clock
 
@@ -108,7 +118,10 @@ class ListOutcomes:
         scored = await self.answers.read(query.run_id, fitting, is_brief=query.is_brief)
         token = "" if after is None else _token(query.sort, after)
         searched = 0 if after is None or query.sort else after[1][0] + 1
-        return ListedPage(await self._beside_samples(record.plan, scored), token, searched)
+        listed = await self._beside_samples(record.plan, scored)
+        judges = await self.verdicts.judges(query.run_id) if query.includes_verdicts else ()
+        verdicts = await self.verdicts.on(query.run_id, judges, [one.key[1:] for one in scored])
+        return ListedPage(listed, token, searched, judges, verdicts)
 
     async def _found(
         self, plan: RunPlan, page: OutcomePage, wanted: OutcomeFilter
@@ -155,12 +168,13 @@ class ListOutcomes:
         if len(samples) * plan.rollouts > MAX_SORTED:
             raise TooManyToSort(run_id=plan.run_id, limit=MAX_SORTED)
         wanted = OutcomeMatch(query.filter, score_keys([plan], query.filter, sort)[0], query.status)
-        has_texts = bool(query.filter.row_id or query.filter.text)
-        size = MAX_WINDOW if has_texts else limit
+        # Of disagreements too all are read, and filtered in this order.
+        is_matched = bool(query.filter.row_id or query.filter.text) or sort.value is SortValue.DISAGREEMENT
+        size = MAX_WINDOW if is_matched else limit
         after = read_page_token(_list(sort), query.page_token, _sorted_key) if query.page_token else None
         scan = SortedScan(plan.run_id, samples, sort, after, size)
         ranked = await self._ranked(record, scan, wanted)
-        if not has_texts:
+        if not is_matched:
             return ranked, ranked[-1] if len(ranked) == size else None
         keys = [key for _, key in ranked]
         matched = await self.answers.match(plan.run_id, keys, wanted, _SORTED_WINDOW_BYTES)
@@ -172,6 +186,8 @@ class ListOutcomes:
 
     async def _ranked(self, record: RunRecord, scan: SortedScan, wanted: OutcomeMatch) -> Sequence[SortedKey]:
         """The keys of a scan, of a frozen run from the beginning of the list, which is cached."""
+        if scan.sort.value is SortValue.DISAGREEMENT:
+            return await self._by_disagreement(scan)
         key = cache_key(record, scan, wanted)
         if key is None:
             return await self.answers.sorted_keys(scan, wanted)
@@ -180,6 +196,13 @@ class ListOutcomes:
             self.cache.keep(key, await self.answers.sorted_keys(from_the_first(scan), wanted))
             found = self.cache.page(key, scan)
         return await self.answers.sorted_keys(scan, wanted) if found is None else found
+
+    async def _by_disagreement(self, scan: SortedScan) -> Sequence[SortedKey]:
+        apart = await self.verdicts.disagreements(scan.run_id)
+        sign = -1.0 if scan.sort.is_descending else 1.0
+        ranked = sorted((sign * value, key) for key, value in apart.items() if key[0] in scan.samples)
+        start = bisect_right(ranked, scan.after) if scan.after else 0
+        return ranked[start : start + scan.limit]
 
     async def _fitting(self, plan: RunPlan, found: Sequence[OutcomeKey]) -> Sequence[OutcomeKey]:
         """The first outcomes that with their samples make one message: at least one, however large."""

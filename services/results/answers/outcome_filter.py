@@ -62,6 +62,7 @@ class SortValue(ContractEnum):
     SCORE = "score", 2
     LENGTH = "length", 3
     TIME = "time", 4
+    DISAGREEMENT = "disagreement", 5
 
 
 @dataclass(frozen=True, slots=True)

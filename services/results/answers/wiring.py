@@ -9,16 +9,21 @@ from services.results.answers.list_outcomes import ListOutcomes
 from services.results.answers.list_side_by_side import ListSideBySide
 from services.results.answers.mark_answers import ListMarkChanges, MarkAnswers
 from services.results.answers.postgres import PostgresAnswers, PostgresMarks, PostgresSameSamples
+from services.results.answers.show_verdicts import ShowVerdicts
 from services.results.answers.sorted_keys_cache import SortedKeysCache
 from services.results.summaries.ports import Stores
 
 
 def make_list_outcomes(session: PostgresSession, stores: Stores, clock: Clock) -> ListOutcomes:
+    answers = PostgresAnswers(session=session)
     return ListOutcomes(
         records=stores.records,
         sample_sets=stores.sample_sets,
         outcomes=stores.outcomes,
-        answers=PostgresAnswers(session=session),
+        answers=answers,
+        verdicts=ShowVerdicts(
+            records=stores.records, annotations=PostgresAnnotations(session=session), answers=answers
+        ),
         cache=SortedKeysCache(),
         clock=clock,
     )

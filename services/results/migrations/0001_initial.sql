@@ -525,6 +525,34 @@ CREATE FUNCTION drawing_place(run_id uuid, sample bigint, rollout integer) RETUR
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN md5(run_id::text || ' ' || sample::text || ' ' || rollout::text);
 
+-- The first position in the samples of a judging run that asks about an answer or one behind it. The ids of their rows are
+-- SAMPLE.ROLLOUT of the judged answer, in this order: halving takes a dozen reads, where an index would be for all samples of all runs.
+CREATE FUNCTION judged_position(judging_set uuid, set_size integer, judged_sample bigint, judged_rollout integer) RETURNS integer
+LANGUAGE plpgsql STABLE PARALLEL SAFE
+AS $$
+DECLARE
+    low integer := 0;
+    high integer := set_size;
+    middle integer;
+    judged text;
+BEGIN
+    WHILE low < high LOOP
+        middle := (low + high) / 2;
+        SELECT row_id INTO judged FROM samples WHERE sample_set_id = judging_set AND position = middle;
+        -- Of a suite that is called as the run is, rows have any id.
+        IF judged !~ '^\d{1,18}\.\d{1,9}(\.|$)' THEN
+            RETURN set_size;
+        END IF;
+        IF (split_part(judged, '.', 1)::bigint, split_part(judged, '.', 2)::integer) < (judged_sample, judged_rollout) THEN
+            low := middle + 1;
+        ELSE
+            high := middle;
+        END IF;
+    END LOOP;
+    RETURN low;
+END
+$$;
+
 -- What a person said of an answer to a question on a scale.
 CREATE TABLE annotations (
     run_id uuid NOT NULL REFERENCES run_records ON DELETE CASCADE,

@@ -41,6 +41,7 @@ CHOSEN = {
     "mark": "'golden'",
     "failure_class": "NULL",
 }
+PAGE = {"after_sample": "5000", "after_rollout": "0", "before_sample": "20000"}
 # Query to the literals it is asked with over the rows of `full_tables`.
 HOT: Mapping[str, Mapping[str, str]] = {
     "list_targets": {"sample_set_id": SET, "positions": POSITIONS},
@@ -56,29 +57,9 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "first_sample": "5000",
         "end_sample": "6000",
     },
-    "list_outcomes": {
-        "run_id": RUN,
-        "after_sample": "5000",
-        "after_rollout": "0",
-        "before_sample": "20000",
-        "limit": "100",
-    },
-    "list_outcomes_of_status": {
-        "run_id": RUN,
-        "after_sample": "5000",
-        "after_rollout": "0",
-        "before_sample": "20000",
-        "limit": "100",
-        "status": "'failed'",
-    },
-    "list_marked_keys": {
-        "mark": "'golden'",
-        "run_id": RUN,
-        "after_sample": "5000",
-        "after_rollout": "0",
-        "before_sample": "20000",
-        "limit": "512",
-    },
+    "list_outcomes": {"run_id": RUN, **PAGE, "limit": "100"},
+    "list_outcomes_of_status": {"run_id": RUN, **PAGE, "limit": "100", "status": "'failed'"},
+    "list_marked_keys": {"mark": "'golden'", "run_id": RUN, **PAGE, "limit": "512"},
     "set_annotation": {
         "run_id": RUN,
         "question": "'q'",
@@ -89,15 +70,12 @@ HOT: Mapping[str, Mapping[str, str]] = {
         "score": "1",
         "comment": "''",
     },
+    "list_judges": {"judged_run_id": "'glue'", "limit": "50"},
+    "list_verdict_places": {"run_ids": f"ARRAY[{RUN}]::uuid[]", "samples": POSITIONS, "rollouts": POSITIONS},
+    "list_settled_scores": {"run_id": RUN, "questions": "'{q}'"},
     "list_verdicts": {"run_id": RUN, "judged_run_id": RUN, "metric": "'verdict'"},
     "list_marks": {"run_id": RUN, "samples": POSITIONS, "rollouts": POSITIONS},
-    "list_outcome_keys": {
-        "run_id": RUN,
-        "after_sample": "5000",
-        "after_rollout": "0",
-        "before_sample": "20000",
-        "limit": "512",
-    },
+    "list_outcome_keys": {"run_id": RUN, **PAGE, "limit": "512"},
     "match_outcomes": {
         "run_id": RUN,
         "samples": POSITIONS,
@@ -266,6 +244,9 @@ async def full_tables(connection: asyncpg.Connection) -> asyncpg.Connection:
         SELECT {RUN}, sample, 0, (ARRAY['golden', 'wrong'])[sample % 2 + 1]::answer_mark, 'ann'
         FROM generate_series(0, 19999) AS sample;
         {CLOSED_RUNS}
+        INSERT INTO annotations (run_id, question, sample, rollout, username, label, score, comment)
+        SELECT run_id, 'q', sample, 0, 'ann', 'yes', 1, ''
+        FROM closed, generate_series(1, 3) AS sample;
         ANALYZE;
         """
     )

@@ -1,4 +1,4 @@
-"""Runs of texts on a standing results service, what its doors show of their answers, and archives of runs."""
+"""Runs of texts and their judges on a standing results service, what its doors show of them, and archives."""
 
 import hashlib
 from collections.abc import Sequence
@@ -8,17 +8,21 @@ from typing import Any
 import grpc
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
-from proctor.v1 import outcome_pb2
+from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import run_record_service_pb2 as run_record_pb2
+from proctor.values.judging.scale import read_scale, scale_options
 from proctor.values.outcome import Outcome
 from proctor.values.sample import Prompt
-from services.results.runs.run_plan import RunPlan
+from proctor.values.scoring import MetricUse, OutputType, TaskScoring
+from services.results.runs.run_plan import RunFacts, RunPlan
 from services.results.samples.sample import StoredSample
 from services.results.scoring.score import ScoringTarget
 from tests.fakes.eventually import eventually
-from tests.fakes.results.recorded_run import TEXT_SCORING, batch, plan_of
+from tests.fakes.results.recorded_run import TEXT_SCORING, batch, plan_of, said
 from tests.fakes.results.results_harness import ResultsHarness
+
+YES_NO = MetricUse("verdict", scale_options(read_scale("yes-no")))
 
 
 def row(at: int, prompt: Prompt, row_id: str, target: str = "right") -> StoredSample:
@@ -117,3 +121,45 @@ async def _settle(harness: ResultsHarness, run_id: str) -> None:
     async with harness.database() as database:
         older = "UPDATE run_records SET archive_since = archive_since - interval '1 hour' WHERE run_id = $1"
         await database.execute(older, run_id)
+
+
+async def judging_run(
+    harness: ResultsHarness,
+    judged: RunPlan,
+    verdicts: Sequence[str],
+    metrics: Sequence[MetricUse] = (YES_NO,),
+    *,
+    row_ids: Sequence[str] = (),
+    state: run_pb2.RunState.ValueType = run_pb2.RUN_STATE_COMPLETED,
+    **facts: Any,
+) -> RunPlan:
+    """A closed one whose judge said these verdicts, of answers 0.0, 1.0 and so on unless others are named.
+
+    A verdict of several lines is the whole text of the judge.
+    """
+    asked = row_ids or [f"{at}.0" for at in range(len(verdicts))]
+    # Of a pair the target is the place of the judged answer.
+    samples = [row(at, Prompt(f"j{at}"), each, each.split(".")[-1]) for at, each in enumerate(asked)]
+    plan = plan_of([len(verdicts)], [await harness.store(samples)])
+    scoring = TaskScoring(OutputType.GENERATE_UNTIL, tuple(metrics))
+    task = replace(plan.tasks[0], task="correctness", scoring=scoring)
+    named = RunFacts(judged.run_id, **{"model": f"p/{plan.run_id[:8]}", **facts})
+    plan = replace(plan, tasks=(task,), facts=named)
+    await harness.open(plan)
+    texts = [one if "\n" in one else f"Verdict: {one}" for one in verdicts]
+    await harness.send(batch(plan.run_id, [said(at, text) for at, text in enumerate(texts)]))
+
+    async def all_recorded() -> bool:
+        return await harness.recorded(plan.run_id) == len(verdicts)
+
+    await eventually(all_recorded, "all verdicts are recorded")
+    await close(harness, plan, state)
+    return plan
+
+
+async def close(
+    harness: ResultsHarness,
+    run: RunPlan,
+    state: run_pb2.RunState.ValueType = run_pb2.RUN_STATE_COMPLETED,
+) -> None:
+    await harness.records.CloseRun(run_record_pb2.CloseRunRequest(run_id=run.run_id, epoch=1, state=state))

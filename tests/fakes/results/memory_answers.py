@@ -4,12 +4,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from proctor.values.outcome import Answer, Failure, FailureClass
+from services.results.annotations.postgres import JudgeVerdict
+from services.results.annotations.question import VerdictPlace
 from services.results.answers.marks import Mark
 from services.results.answers.outcome_filter import OutcomeFilter, OutcomeMatch, SortValue
 from services.results.answers.ports import KeyScan, Matched, SortedKey, SortedScan
 from services.results.outcomes.outcome import OutcomeKey, ScoredOutcome
 from services.results.samples.sample import StoredSample
 from tests.fakes.results.memory_results import MemoryRows
+
+
+class NoJudges:
+    """Of runs that nobody judges."""
+
+    async def judges(self, *_: object, **__: object) -> Sequence[str]:
+        return ()
+
+    async def places(self, *_: object, **__: object) -> Sequence[VerdictPlace]:
+        return ()
+
+    async def verdicts(self, *_: object, **__: object) -> Sequence[JudgeVerdict]:
+        return ()
+
+    async def settled_scores(self, *_: object, **__: object) -> Mapping[tuple[str, OutcomeKey], float]:
+        return {}
 
 
 class MemoryAnswers:

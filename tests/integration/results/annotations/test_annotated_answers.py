@@ -9,21 +9,17 @@ import pytest_asyncio
 
 from proctor.v1 import annotation_service_pb2 as annotation_pb2
 from proctor.v1 import answer_service_pb2 as answer_pb2
-from proctor.v1 import run_pb2
-from proctor.v1 import run_record_service_pb2 as run_record_pb2
-from proctor.values.judging.scale import OF_PAIRS, read_scale, scale_options
-from proctor.values.scoring import MetricUse, OutputType, TaskScoring
-from services.results.runs.run_plan import RunFacts, RunPlan
-from tests.fakes.eventually import eventually
+from proctor.values.judging.scale import OF_PAIRS, scale_options
+from proctor.values.scoring import MetricUse
+from services.results.runs.run_plan import RunPlan
 from tests.fakes.refusals import refusal_of
-from tests.fakes.results.answered_runs import answered_run, archive, rows_of
-from tests.fakes.results.recorded_run import batch, failed, plan_of, said
+from tests.fakes.results.answered_runs import answered_run, archive, close, judging_run, rows_of
+from tests.fakes.results.recorded_run import failed, plan_of, said
 from tests.fakes.results.results_harness import ResultsHarness, results_harness
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 COUNT = 40
-YES_NO = MetricUse("verdict", scale_options(read_scale("yes-no")))
 PAIRS = scale_options(OF_PAIRS)
 
 
@@ -37,38 +33,6 @@ async def harness(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Res
 async def answers_of(harness: ResultsHarness, count: int = COUNT) -> RunPlan:
     return await answered_run(
         harness, rows_of([f"q{at}" for at in range(count)], "judged"), [said(at, "a") for at in range(count)]
-    )
-
-
-async def judging_run(
-    harness: ResultsHarness,
-    judged: RunPlan,
-    verdicts: Sequence[str],
-    metrics: Sequence[MetricUse] = (YES_NO,),
-) -> RunPlan:
-    """A closed one whose judge said these verdicts."""
-    samples = [
-        replace(one, row_id=f"{at}.0")
-        for at, one in enumerate(rows_of([f"j{at}" for at in range(len(verdicts))]))
-    ]
-    plan = plan_of([len(verdicts)], [await harness.store(samples)])
-    scoring = TaskScoring(OutputType.GENERATE_UNTIL, tuple(metrics))
-    task = replace(plan.tasks[0], task="correctness", scoring=scoring)
-    plan = replace(plan, tasks=(task,), facts=RunFacts(judged.run_id, model=f"p/{plan.run_id[:8]}"))
-    await harness.open(plan)
-    await harness.send(batch(plan.run_id, [said(at, f"Verdict: {one}") for at, one in enumerate(verdicts)]))
-
-    async def all_recorded() -> bool:
-        return await harness.recorded(plan.run_id) == len(verdicts)
-
-    await eventually(all_recorded, "all verdicts are recorded")
-    await close(harness, plan)
-    return plan
-
-
-async def close(harness: ResultsHarness, run: RunPlan) -> None:
-    await harness.records.CloseRun(
-        run_record_pb2.CloseRunRequest(run_id=run.run_id, epoch=1, state=run_pb2.RUN_STATE_COMPLETED)
     )
 
 

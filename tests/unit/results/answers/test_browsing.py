@@ -10,6 +10,7 @@ from services.results.answers import list_outcomes
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
 from services.results.answers.marks import GoldenAnswer, latest_golden_answers
 from services.results.answers.outcome_filter import OutcomeFilter
+from services.results.answers.show_verdicts import ShowVerdicts
 from services.results.answers.side_by_side import (
     MAX_SAME,
     PositionedSample,
@@ -21,7 +22,7 @@ from services.results.answers.side_by_side import (
 from services.results.answers.sorted_keys_cache import SortedKeysCache
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.run_plan import RunPlan
-from tests.fakes.results.memory_answers import MemoryAnswers
+from tests.fakes.results.memory_answers import MemoryAnswers, NoJudges
 from tests.fakes.results.memory_results import MemoryRows, memory_stores
 from tests.fakes.results.recorded_run import choice_sample, new_id, plan_of, said, scored
 
@@ -58,7 +59,13 @@ async def listed_in_pages(
     stores, calls = memory_stores(rows), 0
     found: list[OutcomeKey] = []
     listing = ListOutcomes(
-        stores.records, stores.sample_sets, stores.outcomes, answers, SortedKeysCache(), TickingClock()
+        stores.records,
+        stores.sample_sets,
+        stores.outcomes,
+        answers,
+        ShowVerdicts(stores.records, NoJudges(), answers),
+        SortedKeysCache(),
+        TickingClock(),
     )
     while True:
         page = await listing.list_page(query)

@@ -11,6 +11,7 @@ from proctor.values.scoring import MetricUse, OutputType, TaskScoring
 from services.common.clock import SystemClock
 from services.common.errors import InvalidParameter
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
+from services.results.answers.show_verdicts import ShowVerdicts
 from services.results.answers.sorted_keys_cache import SortedKeysCache
 from services.results.outcomes import page_bytes
 from services.results.outcomes.list_missing import WINDOW_SAMPLES, ListMissing
@@ -20,7 +21,7 @@ from services.results.runs.run_plan import RunPlan
 from services.results.samples.errors import SampleNotFound
 from services.results.samples.store_sample_set import ReadSamples, StoreSampleSet
 from services.results.summaries.ports import Stores
-from tests.fakes.results.memory_answers import MemoryAnswers
+from tests.fakes.results.memory_answers import MemoryAnswers, NoJudges
 from tests.fakes.results.memory_results import MemoryRows, memory_stores
 from tests.fakes.results.recorded_run import answered, choice_sample, failed, new_id, plan_of, said, scored
 
@@ -119,8 +120,15 @@ async def test_missing_samples_are_asked_of_the_present_epoch_only() -> None:
 
 
 def listing(stores: Stores, answers: MemoryAnswers) -> ListOutcomes:
+    verdicts = ShowVerdicts(stores.records, NoJudges(), answers)
     return ListOutcomes(
-        stores.records, stores.sample_sets, stores.outcomes, answers, SortedKeysCache(), SystemClock()
+        stores.records,
+        stores.sample_sets,
+        stores.outcomes,
+        answers,
+        verdicts,
+        SortedKeysCache(),
+        SystemClock(),
     )
 
 
