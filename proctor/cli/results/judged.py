@@ -11,6 +11,7 @@ from proctor.v1 import annotation_service_pb2 as annotation_pb2
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.values.judging.panels import asked_of_panels
 from proctor.wire.comparison_notes import compares
 
 T = TypeVar("T")
@@ -66,13 +67,14 @@ async def judged_run(client: ProctorClient, run: run_pb2.Run) -> JudgedRun:
     judging = [run] if is_judge else await judging_runs(client, run.run_id)
     # One at a time: each reads all verdicts of its run.
     judges = [JudgedBy(one, await _figure(client, one)) for one in judging]
-    asked: dict[str, dict[str, str]] = {}
-    for judge in judges:
-        if judge.figure and judge.run.state == run_pb2.RUN_STATE_COMPLETED:
-            asked.setdefault(judge.question, {})[judge.run.order.model] = judge.run.run_id
+    asked = asked_of_panels(
+        (judge.question, judge.run.order.model, judge.run.run_id)
+        for judge in judges
+        if judge.figure and judge.run.state == run_pb2.RUN_STATE_COMPLETED
+    )
     panels = [
         await _unless_refused(client.annotations.GetPanel(annotation_pb2.GetPanelRequest(run_id=run_id)))
-        for run_id in (next(iter(runs.values())) for runs in asked.values() if len(runs) > 1)
+        for run_id in asked
     ]
     return JudgedRun(judges, [panel for panel in panels if panel])
 

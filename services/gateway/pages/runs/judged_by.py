@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from proctor.v1 import run_pb2
+from proctor.values.judging.panels import asked_of_panels
 from services.gateway.api.judging.panels import PanelJudgeShown, PanelShown, panel_shown, unless_archived
 from services.gateway.api.judging.routes import JudgingRunShown, judging_runs
 from services.gateway.api.runs.schemas import FigureShown
@@ -72,11 +73,11 @@ class PanelView(PanelShown):
 
 async def panels_of(results: Results, judges: Sequence[JudgedByRow]) -> Sequence[PanelView]:
     """One for each question that several models have answered."""
-    models: dict[tuple[str, str], dict[str, str]] = {}
-    for judge in judges:
-        if judge.status == "completed" and not judge.is_of_pairs:
-            models.setdefault((judge.prompt, judge.scale), {})[judge.model_id] = judge.job_id
-    asked = [next(iter(jobs.values())) for jobs in models.values() if len(jobs) > 1]
+    asked = asked_of_panels(
+        (f"{judge.prompt}, {judge.scale}", judge.model_id, judge.job_id)
+        for judge in judges
+        if judge.status == "completed" and not judge.is_of_pairs
+    )
     # One at a time: each reads all verdicts of its judges.
     panels = [await unless_archived(panel_shown(results, job_id)) for job_id in asked]
     return [PanelView.model_validate(panel.model_dump()) for panel in panels if panel]
