@@ -72,7 +72,19 @@ def answer_facts(recorded: outcome_pb2.RecordedOutcome) -> Document:
             "read_as": recorded.prediction,
             "finish_reason": outcome.answer.finish_reason,
             "scores": dict(recorded.scores),
+            "verdicts": [_verdict_facts(one) for one in recorded.verdicts],
             "failure": outcome.failure.message,
+        }
+    )
+
+
+def _verdict_facts(verdict: outcome_pb2.AnswerVerdict) -> Document:
+    return _without_unset(
+        {
+            "judge": verdict.judge.model,
+            "prompt": verdict.judge.prompt,
+            "verdict": verdict.verdict,
+            "reason": both_ends(verdict.reason),
         }
     )
 

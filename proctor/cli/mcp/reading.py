@@ -149,6 +149,7 @@ class ReadingTools:
             page_token=page_token,
             status=option_value(outcome_pb2.OutcomeStatus, which if is_by_status else "", "which"),
             filter=results_pb2.OutcomeFilter(max_score=at_most) if which == "wrong" else None,
+            includes_verdicts=True,
         )
         found, next_page = await full_page(
             self.client.outcomes.ListOutcomes, request, lambda page: page.outcomes

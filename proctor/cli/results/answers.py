@@ -1,5 +1,6 @@
 """`proctor results` and `proctor side-by-side`: the figures of a run, and answers of one or several runs."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from string import ascii_uppercase
@@ -81,7 +82,12 @@ class ResultsOptions:
     status: Annotated[str, typer.Option(help="Only scored, unparsed or failed ones.")] = ""
     page_size: Annotated[int, typer.Option(min=1, max=1000, help="Outcomes per page.")] = 20
     page: PageOption = ""
-    sort: Annotated[str, typer.Option(help="Order by score, length or time, the smallest first.")] = ""
+    sort: Annotated[
+        str,
+        typer.Option(
+            help="Order by score, length, time or disagreement of judges and people, the smallest first."
+        ),
+    ] = ""
     descending: Annotated[bool, typer.Option("--descending", help="The largest first.")] = False
 
 
@@ -98,13 +104,13 @@ async def results(
         status=option_value(outcome_pb2.OutcomeStatus, options.status, "--status"),
         sort=option_value(results_pb2.OutcomeSort, options.sort, "--sort"),
         is_descending=options.descending,
+        includes_verdicts=True,
     )
     is_filtered = options.task or options.status or options.sort or chosen != OutcomeOptions()
     has_answers = bool(options.outcomes or options.page or is_filtered)
     client, terminal = session.client, session.terminal
     run = await client.run(run_id)
-    summary = await figures_so_far(client, run_id)
-    judged = await judged_run(client, run)
+    summary, judged = await asyncio.gather(figures_so_far(client, run_id), judged_run(client, run))
     found, next_page = list[outcome_pb2.RecordedOutcome](), ""
     if has_answers:
         found, next_page = await full_page(client.outcomes.ListOutcomes, request, lambda page: page.outcomes)
@@ -135,10 +141,13 @@ def _print_outcomes(
     # Rows of a data set have ids, and all of them are of one task.
     has_ids = any(recorded.row_id for recorded in outcomes)
     number, row = "sample #rollout" if has_rollouts else "sample", "row" if has_ids else "task"
-    for column in (number, row, "prompt", "target", "answer", "scores"):
+    is_judged = any(recorded.verdicts for recorded in outcomes)
+    verdicts = ("verdicts",) if is_judged else ()
+    for column in (number, row, "prompt", "target", "answer", "scores", *verdicts):
         made.add_column(column, overflow="fold")
     for recorded in outcomes:
-        made.add_row(*_cells(recorded, has_rollouts=has_rollouts))
+        cells = _cells(recorded, has_rollouts=has_rollouts)
+        made.add_row(*cells, *((Text(_verdicts_text(recorded)),) if is_judged else ()))
     console.print(made)
     if next_page:
         say(console, f"The next page: --page {next_page}", style="dim")
@@ -159,6 +168,20 @@ def _cells(recorded: outcome_pb2.RecordedOutcome, *, has_rollouts: bool) -> tupl
 
 def _mark(recorded: outcome_pb2.RecordedOutcome) -> str:
     return " golden" if recorded.is_golden else " marked wrong" if recorded.is_marked_wrong else ""
+
+
+def _verdicts_text(recorded: outcome_pb2.RecordedOutcome) -> str:
+    """A line for each verdict, with its reason."""
+    return "\n".join(map(_verdict_line, recorded.verdicts))
+
+
+def _verdict_line(one: outcome_pb2.AnswerVerdict) -> str:
+    said = one.verdict or word_of(outcome_pb2.OutcomeStatus, one.status)
+    people = (
+        " (people say otherwise)" if one.HasField("agrees_with_people") and not one.agrees_with_people else ""
+    )
+    reason = f": {_both_ends(one.reason)}" if one.reason else ""
+    return f"{said}{people}, {one.judge.model} {one.judge.prompt}{reason}"
 
 
 def _answer(recorded: outcome_pb2.RecordedOutcome) -> Text:

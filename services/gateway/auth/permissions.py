@@ -187,6 +187,7 @@ ROUTES: Mapping[tuple[str, str], str | Permission] = {
     ("GET", f"{BENCHMARKING}/annotations/{{job_id}}/next"): "FindUnannotated",
     ("GET", f"{BENCHMARKING}/annotations/{{job_id}}/agreement"): "GetAgreement",
     ("GET", f"{BENCHMARKING}/judgements/{{job_id}}/panel"): "GetPanel",
+    ("GET", f"{BENCHMARKING}/judgements/{{job_id}}/verdicts"): "ListOutcomes",
     ("POST", f"{BENCHMARKING}/estimate"): "EstimateRun",
     ("POST", IMPORTS): "ImportRun",
     ("GET", f"{BENCHMARKING}/results"): "ListRuns",

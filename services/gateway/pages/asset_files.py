@@ -51,6 +51,7 @@ _STYLES = (
     "above",
     "narrow",
     "phone",
+    "verdicts",
     "stacked",
 )
 _VENDORED_STYLES = ("uPlot.min",)

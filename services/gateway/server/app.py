@@ -35,7 +35,7 @@ from services.gateway.api.dataset_runs import routes as dataset_runs
 from services.gateway.api.datasets import mappings
 from services.gateway.api.datasets import routes as datasets
 from services.gateway.api.files import routes as files
-from services.gateway.api.judging import annotations, panels
+from services.gateway.api.judging import annotations, panels, verdicts
 from services.gateway.api.judging import routes as judging
 from services.gateway.api.runs import contamination, imports
 from services.gateway.api.runs import labels as run_labels
@@ -83,6 +83,7 @@ _ROUTERS = (
     judging.router,
     annotations.router,
     panels.router,
+    verdicts.router,
     imports.router,
     rescoring.router,
     queue.router,

@@ -30,6 +30,7 @@ PROMISED = {
     "/api/v1/benchmarking/annotations/{job_id}/agreement",
     "/api/v1/benchmarking/annotations/{job_id}/next",
     "/api/v1/benchmarking/judgements/{job_id}/panel",
+    "/api/v1/benchmarking/judgements/{job_id}/verdicts",
     "/api/v1/benchmarking/compare",
     "/api/v1/benchmarking/gate",
     "/api/v1/benchmarking/contamination/{job_id}",

@@ -72,6 +72,8 @@ async def test_answers_come_page_by_page_in_the_form_of_batch_lines(harness: Gat
         "scores": {},
         "is_golden": False,
         "is_marked_wrong": False,
+        "verdicts": [],
+        "disagreement": None,
         "total_seconds": 0.25,
     }
     _, body, _ = await call(harness, "GET", f"{path}?limit=2&cursor={body['next_cursor']}")

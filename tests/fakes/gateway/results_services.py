@@ -374,7 +374,10 @@ class FakeResults(results_grpc.ResultsServiceServicer):
         first = int(request.page_token or 0)
         last = first + (request.page_size or 100)
         more = str(last) if last < len(recorded) else ""
-        return results_pb2.ListOutcomesResponse(outcomes=recorded[first:last], next_page_token=more)
+        judges = {one.judge.run_id: one.judge for each in recorded for one in each.verdicts}
+        return results_pb2.ListOutcomesResponse(
+            outcomes=recorded[first:last], next_page_token=more, judges=judges.values()
+        )
 
 
 def _briefly(one: outcome_pb2.RecordedOutcome) -> outcome_pb2.RecordedOutcome:

@@ -216,7 +216,7 @@ class AnswerParameters:
     limit: Annotated[int, Query(ge=1, le=1000, description="A page of large answers has fewer")] = 100
     cursor: Cursor = ""
     sort: Annotated[
-        Literal["score", "length", "time"] | None,
+        Literal["score", "length", "time", "disagreement"] | None,
         Query(description="Answers without the value are left out; refused for over 1,500,000 answers"),
     ] = None
     descending: bool = False
@@ -231,6 +231,7 @@ class AnswerParameters:
             filter=self.conditions.filter,
             sort=value_of(results_pb2.OutcomeSort, self.sort or "", unset=""),
             is_descending=self.descending,
+            includes_verdicts=True,
         )
 
     def check_none(self) -> None:

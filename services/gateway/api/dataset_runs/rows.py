@@ -15,11 +15,12 @@ from services.gateway.api.dataset_runs.schemas import (
     RowError,
     RowResponse,
     RowResult,
+    VerdictShown,
     identity_of,
     throughput,
 )
 from services.gateway.api.runs.job import ran_seconds
-from services.gateway.http.presentation import json_value, present
+from services.gateway.http.presentation import json_value, optional, present
 
 
 def dataset_run_results(
@@ -51,6 +52,19 @@ def answer_fields(recorded: outcome_pb2.RecordedOutcome, order: run_pb2.RunOrder
     }
 
 
+def judged_fields(recorded: outcome_pb2.RecordedOutcome) -> dict[str, object]:
+    """What judges say of the answer."""
+    return {
+        "verdicts": [verdict_shown(one) for one in recorded.verdicts],
+        "disagreement": optional(recorded, "disagreement"),
+    }
+
+
+def verdict_shown(verdict: outcome_pb2.AnswerVerdict) -> VerdictShown:
+    judge = verdict.judge
+    return present(VerdictShown, verdict, judge, job_id=judge.run_id, model_id=judge.model)
+
+
 def given_answer(outcome: outcome_pb2.Outcome) -> outcome_pb2.Answer | None:
     """The model's answer, also one that could not be scored; None for other failures."""
     if outcome.HasField("answer"):
@@ -64,6 +78,7 @@ def _row_result(recorded: outcome_pb2.RecordedOutcome, run: run_pb2.Run) -> RowR
         RowResult,
         recorded,
         **answer_fields(recorded, run.order),
+        **judged_fields(recorded),
         custom_id=recorded.row_id or str(recorded.doc_id),
         row=recorded.doc_id,
         request=json_value(recorded.request_json),

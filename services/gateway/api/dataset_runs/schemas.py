@@ -57,6 +57,26 @@ class DatasetRunStarted(EstimateShown):
     deadline: datetime | None = Field(description="When it fails as timed out; null without a deadline yet")
 
 
+class VerdictShown(BaseModel):
+    """What a judge says of an answer. Null means that there is none."""
+
+    job_id: str = Field(description="The judging run; its answers have the verdict at sample and rollout")
+    model_id: str
+    prompt: str = Field(description="Name of the judge prompt")
+    sample: int
+    rollout: int
+    status: str = Field(description="scored, unparsed or failed")
+    verdict: str | None = Field(
+        description='In words of the scale: "yes", "4 of 5", a label; of pairs "better", "worse" or "tie"'
+    )
+    score: float | None = Field(description="0 to 1")
+    reason: str = Field(description="What it says before its verdict, or why there is none")
+    agrees_with_people: bool | None = Field(
+        description="Null unless people have settled it: by a mark, or by two annotations"
+    )
+    place: str | None = Field(description="Of pairs: where the answer was shown, first or second")
+
+
 class AnswerShown(BaseModel):
     """The fields of every body about an answer."""
 
@@ -69,6 +89,15 @@ class AnswerShown(BaseModel):
     is_golden: bool
     is_marked_wrong: bool = Field(description="By a user; its scores stay as they are")
     total_seconds: float | None = Field(description="To the last token; null for failures and reused answers")
+
+
+class JudgedAnswerShown(AnswerShown):
+    """With what judges say of the answer."""
+
+    verdicts: list[VerdictShown] = Field(description="Of the judges of the run, the newest of each kind")
+    disagreement: float | None = Field(
+        description="How far judges of one question and people are apart, 0 to 1; null of fewer than two"
+    )
 
 
 class DatasetRunMessage(BaseModel):
@@ -142,7 +171,7 @@ class RowResponse(BaseModel):
     body: dict[str, Any] = Field(description="Response body of the endpoint that the row is a request for")
 
 
-class RowResult(AnswerShown):
+class RowResult(JudgedAnswerShown):
     custom_id: str = Field(description='"custom_id" or "id" of the row; else its number')
     request: JsonValue = Field(
         description="Its messages and its own parameters, which override the run's; null for a plain prompt"

@@ -1,6 +1,6 @@
 """The answers of the list with its filters and its order, to the last one, as a file; and the golden ones."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -15,11 +15,13 @@ from services.gateway.api.dataset_runs.rows import given_answer
 from services.gateway.backends.calls import Results, ResultsCalls
 from services.gateway.http.downloads import FileHeaders, attachment, begin, file_response
 from services.gateway.http.parameters import JobId
+from services.gateway.http.presentation import optional
 from services.gateway.pages.answers.filters import OutcomeFilters
 from services.gateway.pages.rows.answer_marks import mark_of
 from services.gateway.pages.table_files import FileForm, Value, streamed_file
 
-_CHUNK = 500
+# Reasons of judges are cut on pages that have many of them.
+_CHUNK = 200
 _COLUMNS = (
     "id",
     "sample",
@@ -48,8 +50,10 @@ async def export_answers(
     metrics = _metrics(await results.summary(job_id))
     request = filters.to_proto(job_id)
     request.page_size, request.page_token = _CHUNK, ""
-    columns = [*_COLUMNS, *(f"score_{name}" for name in metrics)]
-    return await streamed_file(f"answers_{job_id[:8]}", form, columns, _records(results, request, metrics))
+    first = await results.recorded_outcomes(request)
+    columns = [*_COLUMNS, *(f"score_{name}" for name in metrics), *_verdict_columns(first.judges)]
+    records = _records(results, request, metrics, first)
+    return await streamed_file(f"answers_{job_id[:8]}", form, columns, records)
 
 
 @router.get("/{job_id}/results/golden.jsonl")
@@ -63,21 +67,53 @@ async def export_golden(results: ResultsCalls, job_id: JobId) -> StreamingRespon
     return file_response(download, FileHeaders(name, "application/jsonl"))
 
 
+def _verdict_columns(judges: Sequence[outcome_pb2.AnswerJudge]) -> Sequence[str]:
+    """One for all judges and two for each, with the beginning of its run's id where two have one name."""
+    if not judges:
+        return ()
+    names = [f"{judge.model}:{judge.prompt}" for judge in judges]
+    unique = [
+        f"{name} {judge.run_id[:8]}" if names.count(name) > 1 else name
+        for name, judge in zip(names, judges, strict=True)
+    ]
+    return ["disagreement", *(f"{what} {name}" for name in unique for what in ("verdict", "reason"))]
+
+
+def _verdicts(
+    recorded: outcome_pb2.RecordedOutcome, judges: Sequence[outcome_pb2.AnswerJudge]
+) -> Iterator[Value]:
+    """Of a judge with several verdicts on an answer all of them, in order."""
+    if not judges:
+        return
+    yield optional(recorded, "disagreement")
+    for judge in judges:
+        said = [one for one in recorded.verdicts if one.judge.run_id == judge.run_id]
+        yield (
+            " | ".join(one.verdict or word_of(outcome_pb2.OutcomeStatus, one.status) for one in said) or None
+        )
+        yield "\n\n".join(one.reason for one in said) or None
+
+
 def _metrics(summary: summary_pb2.RunSummary) -> Sequence[str]:
     return list(dict.fromkeys(figure.metric for task in summary.tasks for figure in task.metrics))
 
 
 async def _records(
-    results: Results, request: results_pb2.ListOutcomesRequest, metrics: Sequence[str]
+    results: Results,
+    request: results_pb2.ListOutcomesRequest,
+    metrics: Sequence[str],
+    page: results_pb2.ListOutcomesResponse,
 ) -> AsyncGenerator[Sequence[Value]]:
-    """Page by page: a page without answers may be followed by others."""
+    """From the first page on: a page without answers may be followed by others."""
+    judges = page.judges
     while True:
-        page = await results.recorded_outcomes(request)
         for recorded in page.outcomes:
-            yield [*_record(recorded), *(recorded.scores.get(name) for name in metrics)]
+            scores = (recorded.scores.get(name) for name in metrics)
+            yield [*_record(recorded), *scores, *_verdicts(recorded, judges)]
         request.page_token = page.next_page_token
         if not request.page_token:
             return
+        page = await results.recorded_outcomes(request)
 
 
 def _record(recorded: outcome_pb2.RecordedOutcome) -> Sequence[Value]:

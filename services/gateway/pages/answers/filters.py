@@ -22,6 +22,7 @@ _SORTS = {
     "score": results_pb2.OUTCOME_SORT_SCORE,
     "length": results_pb2.OUTCOME_SORT_LENGTH,
     "time": results_pb2.OUTCOME_SORT_TIME,
+    "disagreement": results_pb2.OUTCOME_SORT_DISAGREEMENT,
 }
 # Orders that are offered, by their names in the address; a minus puts the largest first.
 SORTS = {
@@ -34,7 +35,9 @@ SORTS = {
     "-time": "slowest first",
     "time": "fastest first",
 }
-_KNOWN_SORTS = frozenset({*SORTS, "id"})
+# Offered for a run that is judged.
+DISAGREEMENT = {"-disagreement": "disagreement first"}
+_KNOWN_SORTS = frozenset({*SORTS, *DISAGREEMENT, "id"})
 FAILURES = tuple(words_of(outcome_pb2.FailureClass))
 # Bounds of the score that have a name, beside those that are entered.
 _RIGHT, _WRONG = "right", "wrong"
@@ -108,6 +111,7 @@ class OutcomeFilters:
             first_sample=_length(self.begin) or 0,
             sort=_SORTS.get(self.sort.removeprefix("-"), results_pb2.OUTCOME_SORT_UNSPECIFIED),
             is_descending=self.sort.startswith("-"),
+            includes_verdicts=True,
         )
 
     def _filter(self) -> results_pb2.OutcomeFilter | None:

@@ -30,9 +30,9 @@ _DETAIL = "detail"
 
 router = APIRouter(prefix="/runs", include_in_schema=False)
 _DONE = {
-    GOLDEN: "The answer is marked as golden.",
-    WRONG: "The answer is marked as wrong. Its score stays as it is.",
-    "": "The answer has no mark any more.",
+    GOLDEN: "The {subject} is marked as golden.",
+    WRONG: "The {subject} is marked as wrong. Its score stays as it is.",
+    "": "The {subject} has no mark any more.",
 }
 
 
@@ -80,12 +80,16 @@ async def _listed(
 
 
 class MarkForm(BaseModel):
-    """An answer, its mark from now on ("" for none), its name on the page, and the page to go back to."""
+    """An answer, its mark from now on ("" for none), its name on the page, and the page to go back to.
+
+    `subject` is "verdict" for an answer of a judge.
+    """
 
     sample: Annotated[int, Field(ge=0, le=JSON_INT_MAX)]
     rollout: Annotated[int, Field(ge=0, le=INT32_MAX)] = 0
     mark: Literal["golden", "wrong", ""] = ""
     name: Annotated[str, Field(max_length=1)] = ""
+    subject: Literal["verdict", ""] = ""
     back: Annotated[str, Field(max_length=4096)] = ""
 
 
@@ -101,12 +105,13 @@ async def change_mark(
         user=user,
     )
     await results.answers.MarkAnswers(request)
+    done = _DONE[form.mark].format(subject=form.subject or "answer")
     if page.is_part:
-        view = MarkView(job_id, form.sample, form.rollout, form.mark, form.name)
+        view = MarkView(job_id, form.sample, form.rollout, form.mark, form.name, form.subject)
         response = page.show("answers/marked_part", view, part="answers/marked_part")
         # The form that asked is replaced: the event that shows a notice needs a target that stays.
-        notice = {"target": "#notices", "text": _DONE[form.mark]}
+        notice = {"target": "#notices", "text": done}
         response.headers["HX-Trigger"] = json.dumps({"proctor-notice": notice})
         return response
     is_own = form.back.startswith(("/runs/", "/compare"))
-    return page.go(form.back if is_own else f"/runs/{job_id}/results", Notice(_DONE[form.mark]))
+    return page.go(form.back if is_own else f"/runs/{job_id}/results", Notice(done))

@@ -9,20 +9,34 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.names.model_name import name_of
 from proctor.values.scoring import with_choice_instruction
 from proctor.values.usage import TokenUsage
-from services.gateway.api.dataset_runs.rows import answer_fields, given_answer
-from services.gateway.api.dataset_runs.schemas import AnswerShown
+from services.gateway.api.dataset_runs.rows import answer_fields, given_answer, judged_fields
+from services.gateway.api.dataset_runs.schemas import JudgedAnswerShown
 from services.gateway.api.runs.repeat import params_of
 from services.gateway.http.presentation import json_value, present
 from services.gateway.pages import text
 from services.gateway.pages.addresses import FilteredPage
-from services.gateway.pages.answers.filters import FAILURES, SORTS
-from services.gateway.pages.rows.answer_marks import mark_of, outcome_badge, silence
+from services.gateway.pages.answers.filters import DISAGREEMENT, FAILURES, SORTS
+from services.gateway.pages.rows.answer_marks import (
+    judge_of,
+    mark_of,
+    outcome_badge,
+    silence,
+    verdict_badge,
+    verdict_bounds,
+)
 from services.gateway.pages.rows.runs import RunRow, run_row
 
 # The model chooses in words, after an instruction.
 _IN_WORDS = frozenset({run_pb2.SCORING_METHOD_GENERATE, run_pb2.SCORING_METHOD_CONSTRAINED})
 # Characters of an id that a narrow column shows.
 _SHORT_ID = 5
+_DISPUTED = 0.5
+_SORTED_BY = {
+    "score": "score",
+    "length": "answer",
+    "time": "time of its own",
+    "disagreement": "second opinion",
+}
 # Filters that the form shows folded.
 _RARE = frozenset(
     {"metric", "min_score", "max_score", "min_characters", "max_characters", "marked", "failure"}
@@ -38,13 +52,13 @@ class ChoiceRow:
     is_greedy: bool
 
 
-class AnswerRow(AnswerShown):
+class AnswerRow(JudgedAnswerShown):
     """All that is recorded of an answer or a failure.
 
     `text` has none of the reasoning; it is None for a failure without an answer.
 
-    `css_class` and `word` are those of its badge; `name` is the key that marks it. `sent_prompt` is the
-    prompt as the model read it.
+    `css_class` and `word` are those of its badge; `name` is the key that marks it, and `subject` "verdict"
+    for an answer of a judge. `sent_prompt` is the prompt as the model read it.
     """
 
     run_id: str
@@ -66,6 +80,7 @@ class AnswerRow(AnswerShown):
     digest: str
     is_reused: bool
     name: str = "1"
+    subject: str = ""
 
     @property
     def key(self) -> str:
@@ -74,6 +89,25 @@ class AnswerRow(AnswerShown):
     @property
     def mark(self) -> str:
         return mark_of(self)
+
+    @property
+    def judged_key(self) -> str:
+        """Of an answer of a judge: the key of the answer that it judges."""
+        return ".".join(self.row_id.split(".")[:2])
+
+    @property
+    def by_judge(self) -> Sequence[tuple[str, str]]:
+        """Each judge with what it says, in one or several verdicts."""
+        said: dict[str, dict[str, None]] = {}
+        names = {one.job_id: f"{one.model_id}, {one.prompt}" for one in self.verdicts}
+        for one in self.verdicts:
+            said.setdefault(one.job_id, {})[one.verdict or one.status] = None
+        return [(names[job_id], "/".join(words)) for job_id, words in said.items()]
+
+    @property
+    def is_disputed(self) -> bool:
+        """Judges and people are apart by half of the scale or more."""
+        return self.disagreement is not None and self.disagreement >= _DISPUTED
 
     @property
     def has_logprobs(self) -> bool:
@@ -102,10 +136,13 @@ class AnswersView(FilteredPage):
     """A page of answers, and the one shown in full; it is the first where `is_asked` is false.
 
     `fault` is the sentence about a filter that the run refuses. `request` and `response` are those of
-    the shown answer, as JSON, and "" where it has no more than texts.
+    the shown answer, as JSON, and "" where it has no more than texts. `judges` counts those of the run, and
+    `judge` is set for a run of verdicts.
     """
 
     run: RunRow
+    judges: int
+    judge: run_pb2.Judge | None
     rows: Sequence[AnswerRow]
     chosen: AnswerRow | None
     request: str
@@ -178,7 +215,14 @@ class AnswersView(FilteredPage):
     @property
     def sorts(self) -> Mapping[str, str]:
         """The orders that are offered, in words."""
-        return SORTS
+        return {**SORTS, **DISAGREEMENT} if self.judges else SORTS
+
+    @property
+    def statuses(self) -> Sequence[tuple[str, str]]:
+        """Statuses and ends of the scale that are offered, in words: those of verdicts for their runs."""
+        best, worst = ("right", "wrong") if self.judge is None else verdict_bounds(self.judge)
+        ends = [(value, name) for value, name in (("right", best), ("wrong", worst)) if name]
+        return [("", "all"), *ends, ("unparsed", "unparsed"), ("failed", "failed")]
 
     @property
     def failures(self) -> Sequence[str]:
@@ -187,7 +231,12 @@ class AnswersView(FilteredPage):
     @property
     def leaves_out(self) -> bool:
         """Answers without the value that the list is sorted by are not on it."""
-        return self.get("sort").removeprefix("-") in {"score", "length", "time"}
+        return self.get("sort").removeprefix("-") in _SORTED_BY
+
+    @property
+    def left_out(self) -> str:
+        """What the answers that are left out do not have."""
+        return _SORTED_BY[self.get("sort").removeprefix("-")]
 
     def sort_link(self, name: str, first: str) -> str:
         """The list sorted by a column: `first` is the order of the first click, and the second turns it."""
@@ -224,6 +273,8 @@ def answers_view(
     return AnswersView(
         path=f"/runs/{run.run_id}/results",
         run=run_row(run),
+        judges=len(page.judges),
+        judge=judge_of(run),
         rows=rows,
         chosen=shown,
         request=_request(page.outcomes[rows.index(shown)], run) if shown else "",
@@ -255,7 +306,8 @@ def _with(known: Iterable[str], given: str) -> Sequence[str]:
 
 def _row(recorded: outcome_pb2.RecordedOutcome, run: run_pb2.Run, metrics: Sequence[str]) -> AnswerRow:
     outcome, answer = recorded.outcome, given_answer(recorded.outcome)
-    css_class, word = outcome_badge(recorded, metrics)
+    judge = judge_of(run)
+    css_class, word = verdict_badge(recorded, judge) if judge else outcome_badge(recorded, metrics)
     return present(
         AnswerRow,
         recorded,
@@ -263,7 +315,9 @@ def _row(recorded: outcome_pb2.RecordedOutcome, run: run_pb2.Run, metrics: Seque
         outcome.timing,
         answer or outcome_pb2.Answer(),
         **answer_fields(recorded, run.order),
+        **judged_fields(recorded),
         run_id=run.run_id,
+        subject="verdict" if judge else "",
         row_id=recorded.row_id or str(recorded.doc_id),
         css_class=css_class,
         word=word,

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.v1 import outcome_pb2
+from proctor.v1 import outcome_pb2, run_pb2
+from proctor.values.judging.scale import labels_of, verdict_in_words
+from proctor.wire.comparison_notes import compares
 from proctor.wire.enums import word_of
 from services.gateway.api.dataset_runs.schemas import AnswerShown
 from services.gateway.pages.text import is_share, score
@@ -15,7 +17,8 @@ GOLDEN, WRONG = "golden", "wrong"
 class MarkView:
     """The form of one answer in `answers/marks_part`: its mark is golden, wrong or "".
 
-    `name` is its key on the keyboard, "" for none; with Shift it marks the answer as wrong.
+    `name` is its key on the keyboard, "" for none; with Shift it marks the answer as wrong. `subject` says
+    what is marked where it is no answer: a verdict.
     """
 
     run_id: str
@@ -23,6 +26,7 @@ class MarkView:
     rollout: int
     mark: str
     name: str = ""
+    subject: str = ""
 
     @property
     def key(self) -> str:
@@ -54,3 +58,25 @@ def outcome_badge(recorded: outcome_pb2.RecordedOutcome, metrics: Sequence[str])
     if not is_share(names[0], value):
         return graded
     return {1.0: ("right", "right"), 0.0: ("wrong", "wrong")}.get(value, graded)
+
+
+def judge_of(run: run_pb2.Run) -> run_pb2.Judge | None:
+    """Whose verdicts the answers of the run are; None for any other run."""
+    return run.order.judge if run.order.judge.run_id else None
+
+
+def verdict_badge(recorded: outcome_pb2.RecordedOutcome, judge: run_pb2.Judge) -> tuple[str, str]:
+    """The badge of a judge's answer: its verdict is neither right nor wrong."""
+    if recorded.status != outcome_pb2.OUTCOME_STATUS_SCORED:
+        return outcome_badge(recorded, ())
+    return "answered", verdict_in_words(recorded.prediction, labels_of(judge.scale))
+
+
+def verdict_bounds(judge: run_pb2.Judge) -> tuple[str, str]:
+    """Verdicts with the scores 1 and 0 in words; "" where the scale has none, or several."""
+    if compares(judge):
+        return "won", "lost"
+    labels = labels_of(judge.scale)
+    named = [[label for label, score in labels.items() if score == bound] for bound in (1.0, 0.0)]
+    best, worst = (verdict_in_words(found[0], labels) if len(found) == 1 else "" for found in named)
+    return best, worst
