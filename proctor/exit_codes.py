@@ -15,7 +15,7 @@ class ExitCode(IntEnum):
         member.meaning = meaning
         return member
 
-    OK = 0, "done; a run that was followed has completed"
+    OK = 0, "done; a run that was followed has completed, and a gate passed"
     FAILED = (
         1,
         "a run or a gate failed, `doctor` found something missing, or `rollouts check` an unsound task",

@@ -13,6 +13,7 @@ from proctor.cli.runs.order import PRIORITY_HELP
 from proctor.cli.runs.run import submit_and_follow
 from proctor.exit_codes import ExitCode
 from proctor.v1 import run_pb2
+from proctor.values.providers.rules import MAX_ROLLOUTS
 from proctor.wire.well_known import unless_empty
 
 
@@ -45,8 +46,10 @@ class JudgeOptions:
     scale: Annotated[
         str, typer.Option(help="yes-no | 1-5 | labels:good=1,fair=0.5,poor=0; default: that of the prompt.")
     ] = ""
-    repetitions: Annotated[int | None, typer.Option(help="Verdicts on each answer.")] = None
-    limit: Annotated[int | None, typer.Option(help="First N answers.")] = None
+    repetitions: Annotated[
+        int | None, typer.Option(min=1, max=MAX_ROLLOUTS, help="Verdicts on each answer.")
+    ] = None
+    limit: Annotated[int | None, typer.Option(min=1, help="First N answers.")] = None
     project: Annotated[
         int | None,
         typer.Option(

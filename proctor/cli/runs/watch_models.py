@@ -89,6 +89,12 @@ class Watched:
         return self.run is not None and self.run.state == run_pb2.RUN_STATE_COMPLETED
 
     @property
+    def has_failed(self) -> bool:
+        """Its gate, or its run."""
+        is_gone = self.run is not None and self.run.state == run_pb2.RUN_STATE_FAILED
+        return is_gone or self.verdict == comparison_pb2.GATE_VERDICT_FAIL
+
+    @property
     def shown(self) -> str:
         """The verdict, else why nothing was ordered or compared, else the state."""
         if self.verdict:
@@ -262,7 +268,7 @@ def series(
 async def watch_models(session: Session, options: WatchOptions) -> ExitCode:
     """Run suites with each model that appears in the lists of pools and providers, and gate it.
 
-    Exits with 1 where a model is worse than the reference by more than the margin.
+    Exits with 1 where a model is worse than the reference by more than the margin, or its run has failed.
     """
     if not options.name.strip():
         raise Refused("Name the watch: --name. Its runs have the same name.")
@@ -282,8 +288,7 @@ async def watch_models(session: Session, options: WatchOptions) -> ExitCode:
             trend_document(suite, trend, watch.models_of_runs) for suite, trend in watch.trends.items()
         ]
         session.terminal.emit({"watched": watched, "trends": trends})
-    verdicts = {one.verdict for one in watch.found.values()}
-    return ExitCode.FAILED if comparison_pb2.GATE_VERDICT_FAIL in verdicts else ExitCode.OK
+    return ExitCode.FAILED if any(one.has_failed for one in watch.found.values()) else ExitCode.OK
 
 
 def _check(options: WatchOptions) -> None:
