@@ -187,6 +187,7 @@ _REPORTED = any_of(
     r"(?:some|many|most(?! (?:\w+ )?(?:answer|guess|choice))|people|students?|others?|someone|one|they|you"
     r"|critics|experts|who) (?:\w+ )?(?:think|believe"
     r"|say|guess|answer|choose|pick|select|conclude|argue)",
+    r"in (?:some|many|most|other) (?:textbooks?|books?|sources|versions|editions|keys)",
     r"users?|candidate|previous\w*|earlier|initial\w*|at first|originally|misconception|mistake\w*|myth"
     r"|example"
     r"|format|template|trap|common|opposite",

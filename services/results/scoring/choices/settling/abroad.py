@@ -13,7 +13,8 @@ _SPANISH = (
     r"(?:yo )?(?:creo|pienso|diría|considero|opino|supongo|elijo|elegiría|escojo|selecciono|marco|marcaría)"
     r"|me (?:inclino|decido) por|me quedo con|en mi opinión|por (?:lo )?tanto|entonces|así que|luego"
     r"|sería|debe ser"
-    r"|respuesta|elección|opción|letra|alternativa|mi|una|(?:final|correcta|adecuada)|es|que"
+    r"|respuesta|elección|opción|letra|alternativa|mi|una|(?:final|correcta|adecuada)|es|que|sin duda"
+    r"|seguramente|claramente"
     r"|la|el"
 )
 _PORTUGUESE = (
@@ -31,7 +32,8 @@ _FRENCH = (
 )
 _ITALIAN = (
     r"(?:io )?(?:penso|credo|ritengo|direi|scelgo|sceglierei|seleziono|opto per|indicherei)"
-    r"|secondo me|a mio (?:avviso|parere)|quindi|dunque|perciò|pertanto|sarebbe|sia|è|che"
+    r"|secondo me|a mio (?:avviso|parere)|quindi|dunque|perciò|pertanto|senz'altro|sicuramente|sarebbe"
+    r"|sia|è|che"
     r"|mia|l'|(?:l')?(?:risposta|opzione|alternativa|lettera|scelta)|corretta|giusta|esatta|finale|la"
 )
 _GERMAN = (
@@ -47,7 +49,8 @@ _DUTCH = (
     r"|zijn|mijn|juiste?|goede|correcte|beste|antwoord|keuze|optie|zeggen"
 )
 _RUSSIAN = (
-    r"(?:я )?(?:думаю|считаю|полагаю|выбираю|выберу|выбрал бы)|по-моему|по моему мнению|итак|значит|поэтому"
+    r"(?:я )?(?:думаю|считаю|полагаю|выбираю|выберу|выбрал бы|бы выбрала?)|по-моему|по моему мнению|итак"
+    r"|значит|поэтому"
     r"|следовательно|таким образом|что|это|будет|верно|правильно"
     r"|мой|правильный|верный|окончательный|ответ|вариант|выбор"
 )
@@ -85,11 +88,11 @@ _IS_BEHIND = r"\s(?:ist|is|wäre|zijn|है|होगा)"
 _BEHIND = one_of(
     r"\s(?:ist|is|wäre|zijn) (?:(?:die|het|de) )?(?:richtige?|korrekte?|juiste?|goede)"
     r"(?: (?:antwort|lösung|option|antwoord|optie|keuze))?",
-    r"\s(?:richtig|korrekt|juist)(?: (?:ist|is))?",
+    r"\s(?:richtig|korrekt|juist)(?: (?:ist|is))?|\s(?:stimmt|klopt|passt)",
     r"\s(?:sagen|wählen|nehmen|tippen|antworten|zeggen|kiezen)",
     r"\s(?:es|é|est|è|sia)(?: (?:la|a|l'))? ?(?:respuesta |resposta |réponse |bonne |risposta |opción "
     r"|opção )?"
-    r"(?:correct[ae]|corretta?|certa|giusta|esatta|exacte|réponse)",
+    r"(?:correct[ae]|adecuada|corretta?|certa|giusta|esatta|exacte|réponse)",
     r"\s?(?:选项|項|项|选項)?(?:是)?(?:正确|正確|对)(?:的)?",
     r"\s?(?:番|の方)?(?:が正解)?(?:(?:だ|である|です)?と(?:思います|思う|考えます"
     r"|考えられます|判断します)|です|である|だ"

@@ -36,10 +36,11 @@ _MEANT = one_of(
     r"(?:oops,? )?i meant?(?: to (?:say|write))?\b",
     r"scratch (?:that|[A-J])\b",
     r"strike that\b",
-    "(?:correction|edit|update|erratum)(?=:)",
+    "(?:correction|edit|update|apolog|torn|erratum)(?=:)",
     "(?:revised|corrected|updated|new) (?:final )?answer(?: is|(?=:))",
     r"(?:i )?(?:take|took) (?:that|it|this) back\b",
     r"oops\b",
+    r"(?:my |i )?apolog(?:ies|i[sz]e)\b[^.:!?\n]{0,40}(?=[.:])",
     "my mistake(?=[.,:;!-])",
     "i made (?:a mistake|an error)(?=[.,:;!])",
     r"(?P<again>let me|i need to|i should|i must|i have to) (?:correct|re-?check|re-?consider|re-?read"
@@ -54,14 +55,15 @@ _MEANT = one_of(
 _RETRACTS = re.compile(rf"(?:\A|(?<=[\s.,;:!(…-])){_MEANT}[\s.,:;!-]*", re.IGNORECASE)
 MAY_CORRECT = re.compile(
     "no[,.]|wait|actual|correct|oops|sorry|scratch|strike|rather|mista|wrong|mean|error|second|reflect"
-    "|review"
-    "|inspect|edit|update|erratum|revised|hold on|take|took|meant|recheck|first|initial|original|going to"
+    "|review|apolog|torn|inspect"
+    "|edit|update|erratum|revised|hold on|take|took|meant|recheck|first|initial|original|going to"
 )
 # A correction that only names another choice may be a thought.
 _STATES = re.compile(r"\b(?:answer|choice|option|correct|right|true|false)\b", re.IGNORECASE)
 # "I was going to say A, but B.": the view that was given up, and the turn behind it.
 _FIRST_VIEW = re.compile(
-    r"\W*(?:my (?:first|initial|original) (?:answer|thought|guess|choice|instinct) (?:was|is)\b"
+    r"\W*(?:i was torn between\b|my (?:first|initial|original) (?:answer|thought|guess|choice"
+    r"|instinct) (?:was|is)\b"
     r"|(?:at first|initially|originally),? i\b"
     r"|i (?:was going to|initially|originally|first|had first|almost) (?:say|said|thought|chose|picked"
     r"|answered"

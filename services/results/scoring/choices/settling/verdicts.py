@@ -71,7 +71,8 @@ _ALL_BUT = re.compile(
 )
 # Words that lead to a choice, and neither deny nor doubt it.
 _OPENS = (
-    r"ok|okay|alright|well|hm+|bottom line|my verdict|easily|surprisingly|update|unless (?:stated"
+    r"ok|okay|alright|well|hm+|bottom line|my verdict|easily|after careful consideration|with confidence"
+    r"|100 ?%|surprisingly|update|unless (?:stated"
     r"|noted) otherwise"
     r"|(?:out )?of (?:the|these) (?:\w+ )?(?:options|choices|answers)|certainly|sure|absolutely|indeed"
     r"|exactly|right|so|and|thus|therefore"
@@ -90,7 +91,8 @@ _POINTS = (
     r"|(?:review|tweet|text|comment|sentence|statement)(?= (?:is|leans|expresses|conveys|has))"
 )
 _PICKS = (
-    r"i|i'd|i'll|i'm|am|let me|just|tick|circle|bubble in|vote|output|key|final|the only one"
+    r"i|i'd|i'll|i'm|am|let me|just|tick|circle|bubble in|respond|the winner|settle on|vote|output|key"
+    r"|final|the only one"
     r"|lean(?:ing)?(?: towards?)?|the answer's"
     r"|put me down|change (?:that|it|this|my answer) to|we are left|we're left|i am left|i'm left"
     r"|(?:fairly|quite|pretty|very|reasonably) (?:confident|certain|sure)(?: that)?"
@@ -127,7 +129,8 @@ _NOUN = " (?:sentiment|review|tone|opinion)"
 _OF_A_NOUN = re.compile(_NOUN, re.IGNORECASE)
 _SETTLES = re.compile(
     r"(?:,? ?(?:it is|it's it|is it|obviously|for sure|of course|clearly|definitely|certainly|surely"
-    r"|probably|most likely|hands down|without (?:a |any )?(?:doubt|question)|no question(?: about it)?"
+    r"|probably|most likely|hands down|all the way|without (?:a |any )?(?:doubt|question)"
+    r"|no question(?: about it)?"
     r"|no doubt(?: about it)?|then|here|imo|imho|for me"
     r"|from me|on this one|this time"
     r"|i(?:'d| would)? (?:think|believe|guess|say|suppose)|in my (?:opinion|view)|final answer))+"
@@ -136,6 +139,7 @@ _SETTLES = re.compile(
     rf" (?:only (?:one|option|choice|answer) (?:left|remaining)|(?:best|correct|right){_THING}"
     rf"|most (?:likely|probable|plausible|appropriate|accurate|suitable"
     rf"|reasonable|logical|fitting|sensible|correct){_THING}|(?:the one|what) (?:we|you|i) (?:want|need))"
+    r"| (?:is|gets|was) (?:chosen|selected)| is my (?:selection|choice|pick|answer|final answer)"
     r"| (?:works|fits|matches|holds|checks out|satisfies(?: \w+){1,5})"
     rf"| as (?:my|our|the) (?:final )?(?:answer|choice)|{_NOUN}",
     re.IGNORECASE,
@@ -144,7 +148,9 @@ _SENTENCE_ENDS = re.compile(
     r"(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bSt)(?<!\bProf)[.!](?=\s|\Z)|\n+|;\s|[。！।]"
 )
 _MUSES = re.compile(
-    r"(?:(?:hmm+|well|ok(?:ay)?|let me (?:see|think)|oh|ah|alright)\b[\s.,:;!-]+)+", re.IGNORECASE
+    r"(?:(?:hmm+|well|so(?=\W*\.\.)|right|sure|ok(?:ay)?|let me (?:see|think)|oh|ah"
+    r"|alright)\b[\s.,:;!-]+)+",
+    re.IGNORECASE,
 )
 _SUPPOSES = any_of("if|unless|maybe|perhaps|might|could|may", before=r"\b", after=r"\b")
 _ENDS = " \t.!)*"

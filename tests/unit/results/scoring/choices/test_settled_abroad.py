@@ -27,6 +27,13 @@ SETTLED = [
     *("أعتقد أن الإجابة هي B.", "أختار B.", "B هي الإجابة الصحيحة."),
     *("मुझे लगता है कि उत्तर B है।", "अतः उत्तर: B"),
     *("Bence B.", "Cevabın B olduğunu düşünüyorum.", "B'yi seçiyorum.", "B şıkkı doğrudur."),
+    *(
+        "La opción B es la adecuada.",
+        "B stimmt.",
+        "La risposta è senz'altro B.",
+        "Я бы выбрал B.",
+        "B klopt.",
+    ),
     *("Ik denk dat het antwoord B is.", "Ik kies voor B.", "Volgens mij is het B.", "Het is B."),
 ]
 UNCLEAR = [
@@ -42,6 +49,7 @@ UNCLEAR = [
     *("لا أعتقد أن الإجابة هي B.", "B خطأ.", "B أو C"),
     *("मुझे नहीं लगता कि उत्तर B है।", "B गलत है।", "B या C"),
     *("Belki B.", "Cevap B değil.", "B veya C.", "B yanlıştır."),
+    *("B stimmt nicht.", "B klopt niet.", "Я бы не выбрал B.", "La opción B no es la adecuada."),
     *("Ik denk niet dat het B is.", "Misschien B.", "B of C.", "B is fout.", "B is"),
 ]
 
