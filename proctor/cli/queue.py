@@ -23,6 +23,7 @@ from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.plain import INT32_MAX
 from proctor.values.run import MAX_TIME_LIMIT_SECONDS
+from proctor.wire.answering_models import answering_model
 from proctor.wire.enums import shown_word, word_of, words_of
 
 _PRIORITY_HELP = "The highest priority of USER, or of all others for *; USER= removes USER from the list."
@@ -278,7 +279,7 @@ def _run_cells(run: run_pb2.Run) -> tuple[Text, Text]:
     is_high = run.order.priority == run_pb2.PRIORITY_HIGH
     user = run.user if is_high else f"{run.user}, {_priority(run.order.priority)}"
     # Folded here, because rich would squeeze a foldable column below the width of an id.
-    model = "\n".join(wrap(run.order.model, RUN_ID_WIDTH))
+    model = "\n".join(wrap(answering_model(run.order), RUN_ID_WIDTH))
     return two_lines(model, run.run_id), two_lines(words.benchmark(run), user)
 
 

@@ -6,6 +6,7 @@ from typing import TextIO
 
 from proctor.v1 import run_pb2
 from proctor.values.run import FINAL_NUMBERS
+from proctor.wire.answering_models import answering_model
 from proctor.wire.enums import word_of
 
 _BAR = 24
@@ -35,4 +36,4 @@ def progress_text(run: run_pb2.Run) -> str:
     left = f"{progress.eta_seconds:.0f} s left" if progress.HasField("eta_seconds") else ""
     waiting = run.wait.blocked_by if run.state == run_pb2.RUN_STATE_PENDING else ""
     said = " · ".join(part for part in (counts, phase, left, waiting) if part)
-    return f"{run.order.model} {bar:░<{_BAR}} {said}"
+    return f"{answering_model(run.order)} {bar:░<{_BAR}} {said}"

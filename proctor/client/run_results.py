@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from proctor.client.html_table import Cell, Interval, html_table
 from proctor.client.text_table import shown, text_table
 from proctor.v1 import run_pb2, summary_pb2
+from proctor.wire.answering_models import answering_model
 from proctor.wire.enums import word_of
 from proctor.wire.report import unparsed_share
 
@@ -44,7 +45,7 @@ class RunResults:
         benchmark = self.run.dataset_name or order.suite or order.dataset_id
         counts = f"{self.summary.answered} answered, {self.summary.failed} failed"
         state, unparsed = word_of(run_pb2.RunState, self.run.state), unparsed_share(self.summary)
-        parts = (f"{order.model} on {benchmark}: {state}", counts, unparsed)
+        parts = (f"{answering_model(order)} on {benchmark}: {state}", counts, unparsed)
         return ", ".join(part for part in parts if part)
 
     def __str__(self) -> str:

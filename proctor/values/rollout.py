@@ -74,7 +74,18 @@ class AgentKind(ContractEnum):
     @property
     def asks_no_model(self) -> bool:
         """Whether its answers are no model's, so that they count in no figure of one."""
-        return self in (AgentKind.ORACLE, AgentKind.NONE)
+        return bool(self.answers_instead)
+
+    @property
+    def answers_instead(self) -> str:
+        """What stands where a model would, if none is asked; "" otherwise."""
+        match self:
+            case AgentKind.ORACLE:
+                return "the tasks' own solutions"
+            case AgentKind.NONE:
+                return "no work on the tasks"
+            case _:
+                return ""
 
 
 class VerificationPlace(ContractEnum):

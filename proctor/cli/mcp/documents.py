@@ -8,6 +8,7 @@ from proctor.cli.render import words
 from proctor.cli.render.words import JsonValue, document
 from proctor.v1 import outcome_pb2, run_pb2
 from proctor.values.run import FINAL_NUMBERS
+from proctor.wire.answering_models import answering_model
 
 # Any, because the library cannot describe a recursive type.
 Document = dict[str, Any]
@@ -38,7 +39,7 @@ def run_facts(run: run_pb2.Run) -> Document:
     return _without_unset(
         {
             "run_id": run.run_id,
-            "model": run.order.model,
+            "model": answering_model(run.order),
             "benchmark": words.benchmark(run),
             "tasks": list(run.order.tasks),
             "user": run.user,

@@ -24,6 +24,7 @@ from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
 from proctor.values.plain import INT32_MAX
+from proctor.wire.answering_models import answering_model
 from proctor.wire.enums import word_of
 from proctor.wire.well_known import unless_empty
 
@@ -263,7 +264,12 @@ def _print_rows(
     console: Console, runs: Sequence[run_pb2.Run], rows: Sequence[answer_pb2.SideBySideRow], next_page: str
 ) -> None:
     for letter, run in zip(ascii_uppercase, runs, strict=False):
-        say(console, Text.assemble((f"{letter}  {run.order.model}", "bold"), (f"  run {run.run_id}", "dim")))
+        say(
+            console,
+            Text.assemble(
+                (f"{letter}  {answering_model(run.order)}", "bold"), (f"  run {run.run_id}", "dim")
+            ),
+        )
     for row in rows:
         console.rule(row.row_id or f"row {row.doc_id}", align="left", style="dim")
         write_verbatim(console, shortened(row.prompt))

@@ -15,6 +15,7 @@ from proctor.cli.render.terminal import say
 from proctor.v1 import rollout_pb2, rollout_service_pb2, run_pb2
 from proctor.values.names.suite_name import versioned_name
 from proctor.values.plain import total_text
+from proctor.wire.answering_models import answering_model
 from proctor.wire.enums import word_of
 
 
@@ -77,4 +78,4 @@ def _order(order: rollout_service_pb2.RolloutsOrder) -> tuple[Cell, ...]:
 def _run(run: run_pb2.Run) -> tuple[Cell, ...]:
     state = Text(words.state_word(run.state), words.STATE_STYLES.get(run.state, ""))
     done = f"{run.progress.recorded} of {run.progress.total}" if run.progress.total else ""
-    return (two_lines(f"  {run.order.model}", f"  {run.run_id}"), "", "", two_lines(state, done))
+    return (two_lines(f"  {answering_model(run.order)}", f"  {run.run_id}"), "", "", two_lines(state, done))

@@ -24,6 +24,7 @@ from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.plain import total_text
 from proctor.values.run import MAX_HISTORY_DAYS, STATE_WORDS
+from proctor.wire.answering_models import answering_model
 
 _NO_NAMES: Mapping[int, str] = MappingProxyType({})
 
@@ -193,7 +194,7 @@ def _cells(run: run_pb2.Run, names: Mapping[int, str]) -> tuple[Cell, ...]:
     project = names.get(run.order.project_id, str(run.order.project_id))
     below = (words.duration(took) if took else "", words.archive_word(run))
     return (
-        two_lines(run.order.model, run.run_id),
+        two_lines(answering_model(run.order), run.run_id),
         two_lines(words.benchmark(run), " · ".join(filter(None, (project, labels)))),
         date_and_time(run.created_at),
         two_lines(state, " · ".join(filter(None, below))),

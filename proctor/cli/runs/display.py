@@ -12,6 +12,7 @@ from rich.text import Text
 from proctor.cli.render import words
 from proctor.cli.render.terminal import say
 from proctor.v1 import run_pb2
+from proctor.wire.answering_models import answering_model
 
 _BAR_WIDTH = 40
 _LINE_EVERY_SECONDS = 10.0
@@ -85,7 +86,7 @@ def progress_line(run: run_pb2.Run) -> str:
 
 def draw_progress(run: run_pb2.Run) -> RenderableType:
     progress = run.progress
-    title = f"{words.benchmark(run)} × {run.order.model}"
+    title = f"{words.benchmark(run)} × {answering_model(run.order)}"
     phase = (words.phase(run), words.STATE_STYLES.get(run.state, ""))
     samples = f"{progress.recorded}/{progress.total} samples" if progress.total else ""
     lines: list[RenderableType] = [

@@ -12,6 +12,7 @@ from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.priority import Priority
 from proctor.values.run import LIMIT_BOUNDS, MAX_TIME_LIMIT_SECONDS
+from proctor.wire.answering_models import answering_model
 from proctor.wire.enums import number_of, word_of
 from services.gateway.api.changes import ChangeShown, change_shown
 from services.gateway.api.models import provider_and_name
@@ -254,7 +255,7 @@ def queued_job(body: type[J], run: run_pb2.Run, **given: object) -> J:
         run.progress,
         run.labels,
         job_id=run.run_id,
-        **provider_and_name(run.order.model),
+        **provider_and_name(answering_model(run.order)),
         benchmark_suite=benchmark_of(run.order),
         status=word_of(run_pb2.RunState, run.state),
         progress=job_progress(run.progress),

@@ -187,7 +187,7 @@ class CompareRuns:
         score = figures[metrics[0]].mean if metrics and metrics[0] in figures else None
         return ComparedRun(
             plan.run_id,
-            plan.facts.model,
+            plan.answering_model,
             plan.scoring_method,
             plan.facts.limit,
             score,

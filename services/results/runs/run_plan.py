@@ -115,9 +115,18 @@ class RunPlan:
     @property
     def asks_no_model(self) -> bool:
         """Whether its answers are the tasks' own solutions, or none: then its figures are no model's."""
+        return any(kind.asks_no_model for kind in self._agent_kinds())
+
+    @property
+    def answering_model(self) -> str:
+        """The model, or in words whose answers they are instead."""
+        instead = (kind.answers_instead for kind in self._agent_kinds() if kind.asks_no_model)
+        return next(instead, self.facts.model)
+
+    def _agent_kinds(self) -> Sequence[AgentKind]:
         requests = [json.loads(task.provenance.request_json or "{}") for task in self.tasks]
         kinds = {request.get("agent_kind") for request in requests}
-        return any(kind.asks_no_model for kind in AgentKind if kind in kinds)
+        return [kind for kind in AgentKind if kind in kinds]
 
     @property
     def total(self) -> int:

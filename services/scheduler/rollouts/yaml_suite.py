@@ -15,6 +15,7 @@ from services.scheduler.rollouts.tasks.errors import InvalidTask
 from services.scheduler.rollouts.tasks.file_task_sets import read_archive
 from services.scheduler.rollouts.tasks.tb_meta_task import OVERRIDES, Overrides, read_overrides
 from services.scheduler.suites.format.suite_document import SuiteDocument
+from services.scheduler.suites.suite import ASKS_NO_MODEL
 
 _ROWS, _COLUMN = "rollouts.jsonl", "rollout"
 _VERSION = "1"
@@ -55,6 +56,7 @@ def write_suite(name: str, tasks: Sequence[RolloutTask], agent: RolloutAgent) ->
             "agent": agent_in_words(agent),
             "max_steps": agent.max_steps,
             "max_tokens": agent.max_tokens,
+            **({ASKS_NO_MODEL: True} if agent.kind.asks_no_model else {}),
         },
     }
     rows = "".join(f"{json.dumps(_row(task, agent))}\n" for task in tasks)

@@ -33,7 +33,7 @@ class FindSuites:
     stored: UserSuiteStore
     cache: SuiteCache
     read: ReadDocument
-    _listed: dict[str, SuiteListing | BrokenSuite] = field(default_factory=dict)
+    _listed: dict[str, SuiteListing | BrokenSuite | None] = field(default_factory=dict)
 
     async def suite(self, name: str) -> SuiteDefinition:
         base, version = split_name(name)
@@ -60,9 +60,12 @@ class FindSuites:
         return WrittenSuite(document, stored.version)
 
     async def suites(self) -> Sequence[SuiteListing | BrokenSuite]:
+        """All but those that ask no model: an order of rollouts adds one to execute the tasks' solutions."""
         taken = self.installed.names()
         users = {
-            stored.full_name: self._listed.get(stored.full_name) or await self._summary(stored)
+            stored.full_name: self._listed[stored.full_name]
+            if stored.full_name in self._listed
+            else await self._summary(stored)
             for stored in await self.stored.latest()
             if stored.suite not in taken
         }
@@ -73,15 +76,18 @@ class FindSuites:
             suite if isinstance(suite, BrokenSuite) else summary_of(suite)
             for suite in self.installed.suites()
         ]
-        return sorted([*installed, *users.values()], key=lambda suite: suite.name)
+        shown = [suite for suite in users.values() if suite is not None]
+        return sorted([*installed, *shown], key=lambda suite: suite.name)
 
-    async def _summary(self, stored: StoredSuite) -> SuiteListing | BrokenSuite:
+    async def _summary(self, stored: StoredSuite) -> SuiteListing | BrokenSuite | None:
         document = await self.stored.document(stored)
         if document is None:
             return _broken(stored, "It was deleted just now.")
         reading = await asyncio.to_thread(self.read, document, ())
         if reading.suite is None:
             return _broken(stored, str(reading.error(document.name)))
+        if all(task.asks_no_model for task in reading.suite.tasks):
+            return None
         return summary_of(reading.suite.as_stored(stored))
 
     async def _read(self, stored: StoredSuite) -> SuiteDefinition:

@@ -20,6 +20,10 @@ class FewshotSampler(StrEnum):
     FIRST_N = "first_n"
 
 
+# In the metadata of a task.
+ASKS_NO_MODEL = "asks_no_model"
+
+
 @dataclass(frozen=True, slots=True)
 class FewshotRule:
     """How examples are drawn. `drops_document`: a document is never its own example.
@@ -111,6 +115,11 @@ class TaskDefinition:
     rollout_column: str = ""
     scoring_code: TaskCode | None = None
     repeats: int = 1
+
+    @property
+    def asks_no_model(self) -> bool:
+        """Rollouts of it show that the tasks are sound, and nothing of a model."""
+        return bool(self.rollout_column and self.metadata.get(ASKS_NO_MODEL))
 
     @property
     def of_examples(self) -> "TaskDefinition":

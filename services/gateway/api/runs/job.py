@@ -6,6 +6,7 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.values.run import unparsed_warning
 from proctor.values.scoring import benchmark_group
+from proctor.wire.answering_models import answering_model
 from proctor.wire.decisions import decision_sentence
 from proctor.wire.enums import word_of
 from proctor.wire.values import USAGE
@@ -88,7 +89,7 @@ def job_listed(run: run_pb2.Run) -> JobListed:
         run.labels,
         job_id=run.run_id,
         status=word_of(run_pb2.RunState, run.state),
-        **provider_and_name(run.order.model),
+        **provider_and_name(answering_model(run.order)),
         benchmark_suite=benchmark_of(run.order),
         completed_at=moment(run.finished_at),
         imported_from=run.order.imported_from,

@@ -12,6 +12,7 @@ from proctor.v1 import comparison_pb2, run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.leaderboard_service_pb2 import ListHistoryRequest
 from proctor.values.run import MAX_HISTORY_DAYS
+from proctor.wire.answering_models import answering_model
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.comparisons.notes import read_notes
 from services.gateway.api.comparisons.routes import run_names
@@ -103,7 +104,7 @@ async def _runs(backends: Backends, address: CompareAddress) -> Sequence[run_pb2
 
 
 def _names(address: CompareAddress, runs: Sequence[run_pb2.Run]) -> list[str]:
-    named = [comparison_pb2.ComparedRun(run_id=run.run_id, model=run.order.model) for run in runs]
+    named = [comparison_pb2.ComparedRun(run_id=run.run_id, model=answering_model(run.order)) for run in runs]
     return run_names(comparison_pb2.Comparison(runs=named)) if runs else [*address.models]
 
 

@@ -12,12 +12,12 @@ from proctor.v1.leaderboard_pb2 import LeaderboardEntry
 from proctor.v1.leaderboard_service_pb2 import ListHistoryResponse
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
 from proctor.values.scoring import benchmark_group
+from proctor.wire.answering_models import answering_model
 from services.gateway.http.presentation import benchmark_of
 from services.gateway.pages.addresses import address
 from services.gateway.pages.compare.address import CompareAddress
 from services.gateway.pages.filters import ModelFilter
 from services.gateway.pages.rows.closed_runs import ClosedRun, closed_run
-from services.gateway.pages.rows.runs import shown_model
 
 _MODELS = "models"
 # Runs that a sentence names.
@@ -183,7 +183,7 @@ def _chosen_run(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Leaderboar
     of_tasks = [figure for task in summary.tasks[:1] for figure in task.metrics]
     return LeaderboardEntry(
         run_id=run.run_id,
-        model=shown_model(run.order),
+        model=answering_model(run.order),
         benchmark=benchmark_of(run.order),
         dataset_name=run.dataset_name,
         state=run.state,

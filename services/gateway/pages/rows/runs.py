@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from proctor.v1 import rollout_pb2, run_pb2
+from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
+from proctor.wire.answering_models import answering_model, asks_no_model
 from services.gateway.api.queue import QueuedJob, queued_job
 from services.gateway.api.runs.job import archive_state
 from services.gateway.backends.calls import Scheduler
@@ -14,11 +15,6 @@ from services.gateway.pages.addresses import address
 
 _SHOWN = 8
 _SHOWN_OF_DATASET = 20
-# Answers that are no model's; the model of such an order only led to its workers.
-_NO_MODEL = {
-    rollout_pb2.AGENT_KIND_ORACLE: "the tasks' own solutions",
-    rollout_pb2.AGENT_KIND_NONE: "no work on the tasks",
-}
 
 
 class RunRow(QueuedJob):
@@ -90,11 +86,6 @@ async def newest_runs(
     return NewestRuns(rows, listed.total, dataset_id, suite, now)
 
 
-def shown_model(order: run_pb2.RunOrder) -> str:
-    """The model, or in words whose answers they are instead."""
-    return _NO_MODEL.get(order.agent_kind, order.model)
-
-
 def run_row(run: run_pb2.Run) -> RunRow:
     return run_shown(RunRow, run, error=run.error.message)
 
@@ -104,8 +95,8 @@ def run_shown(row: type[R], run: run_pb2.Run, **given: object) -> R:
     return queued_job(
         row,
         run,
-        model=shown_model(run.order),
-        asks_no_model=run.order.agent_kind in _NO_MODEL,
+        model=answering_model(run.order),
+        asks_no_model=asks_no_model(run.order),
         rollouts=max(1, run.order.rollouts),
         archive_state=archive_state(run),
         **given,

@@ -8,7 +8,7 @@ from rich.console import Console
 from proctor.cli.render import words as run_words
 from proctor.cli.results.figures import print_summary
 from proctor.cli.runs.display import RunDisplay, draw_progress, progress_line
-from proctor.v1 import run_pb2, summary_pb2
+from proctor.v1 import rollout_pb2, run_pb2, summary_pb2
 
 
 def console() -> Console:
@@ -28,6 +28,14 @@ def running(completed: int) -> run_pb2.Run:
     run.progress.tasks.add(task="sst2", total=400, recorded=completed, failed=3, is_stand_in=True)
     run.progress.failures["rate_limit"] = 3
     return run
+
+
+def test_the_tasks_own_solutions_are_no_models_answers() -> None:
+    shown, run = console(), running(100)
+    run.order.agent_kind = rollout_pb2.AGENT_KIND_ORACLE
+    shown.print(draw_progress(run))
+    assert "glue × the tasks' own solutions" in text_of(shown)
+    assert "starter" not in text_of(shown)
 
 
 def test_live_progress_shows_tasks_rate_and_failures() -> None:

@@ -8,6 +8,7 @@ from proctor.values.agents.built_in import agent_in_words
 from proctor.values.rollout import AgentKind, RolloutAgent
 from services.scheduler.rollouts.grpc_api import agent_from_proto
 from services.scheduler.rollouts.yaml_suite import write_suite
+from services.scheduler.suites.format.yaml_suite_reader import read_document
 
 
 @pytest.mark.parametrize(
@@ -41,3 +42,11 @@ def test_budgets_that_an_order_leaves_out_are_those_of_its_agent(
 def test_conditions_name_the_agent_with_its_version(agent: RolloutAgent, words: str) -> None:
     assert agent_in_words(agent) == words
     assert yaml.safe_load(write_suite("mine", [], agent).text)["metadata"]["agent"] == words
+
+
+@pytest.mark.parametrize("kind", list(AgentKind))
+def test_a_suite_that_asks_no_model_is_found_and_in_no_list(kind: AgentKind) -> None:
+    document = write_suite("checked", [], RolloutAgent(kind, command=("my", "agent")))
+    reading = read_document(document, ())
+    assert reading.suite is not None
+    assert all(task.asks_no_model is kind.asks_no_model for task in reading.suite.tasks)

@@ -90,6 +90,17 @@ async def test_added_suite_is_found_with_version_and_digest(harness: Stand) -> N
     assert (found.version, found.digest) == (1, SUMS.digest)
 
 
+async def test_a_suite_that_asks_no_model_is_found_and_in_no_list(harness: Stand) -> None:
+    """An order of rollouts adds it to execute the tasks' own solutions."""
+    metadata = "rollout: a\nunsafe_code: true\nmetadata: {asks_no_model: true}\n"
+    checked = SuiteDocument(TASK.replace("sums", "checked") + metadata, "checked.yaml", SUMS.files)
+    for each in (SUMS, checked):
+        await harness.adding.add(each, ANN)
+    for _ in range(2):
+        assert [suite.name for suite in await harness.all.suites()] == ["shades", "sums"]
+    assert (await harness.all.suite("checked")).version == 1
+
+
 async def test_a_sample_of_a_suite_is_shown_before_it_is_added(harness: Stand) -> None:
     assert await harness.preview(WARMER, 2) == "How much is 2 + 1?"
     assert (await harness.stored.latest(), list(harness.cache.glob("*"))) == ([], [])

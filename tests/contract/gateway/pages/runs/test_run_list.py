@@ -7,6 +7,7 @@ import re
 from typing import Any
 from urllib.parse import urlencode
 
+import aiohttp
 import pytest
 
 from proctor.v1 import leaderboard_pb2, rollout_pb2, run_pb2
@@ -61,6 +62,11 @@ async def test_a_run_of_the_tasks_own_solutions_is_not_shown_as_a_models(harness
         assert "good-model" not in shown.html, path
     shown = await show(harness, f"/runs/{check.run_id}")
     assert "<title>the tasks&#39; own solutions on glue" in shown.html
+    url = f"{harness.http}/api/v1/benchmarking/results"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        listed = await response.text()
+    assert '"model_name":"the tasks\' own solutions"' in listed
+    assert "good-model" not in listed
     # The model led to its workers, so it is in the command that repeats the run, and nowhere is it linked to.
     assert not [a["href"] for tag, a in shown.elements if tag == "a" and "/models/" in (a.get("href") or "")]
 
