@@ -23,8 +23,8 @@ from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.plain import INT32_MAX
 from proctor.values.run import MAX_TIME_LIMIT_SECONDS
-from proctor.wire.answering_models import answering_model
 from proctor.wire.enums import shown_word, word_of, words_of
+from proctor.wire.rollout_orders import answering_model
 
 _PRIORITY_HELP = "The highest priority of USER, or of all others for *; USER= removes USER from the list."
 # The widest ranges of the contract; the scheduler checks the limit itself.

@@ -6,8 +6,8 @@ from typing import TextIO
 
 from proctor.v1 import run_pb2
 from proctor.values.run import FINAL_NUMBERS
-from proctor.wire.answering_models import answering_model
 from proctor.wire.enums import word_of
+from proctor.wire.rollout_orders import answering_model
 
 _BAR = 24
 

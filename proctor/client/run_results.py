@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from proctor.client.html_table import Cell, Interval, html_table
 from proctor.client.text_table import shown, text_table
 from proctor.v1 import run_pb2, summary_pb2
-from proctor.wire.answering_models import answering_model
 from proctor.wire.enums import word_of
 from proctor.wire.report import unparsed_share
+from proctor.wire.rollout_orders import answering_model
 
 _HEAD = ("task", "metric", "figure", "95 %", "n")
 

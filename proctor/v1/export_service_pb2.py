@@ -22,27 +22,29 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from proctor.v1 import outcome_pb2 as proctor_dot_v1_dot_outcome__pb2
+from proctor.v1 import results_service_pb2 as proctor_dot_v1_dot_results__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fproctor/v1/export_service.proto\x12\nproctor.v1\"\xca\x01\n\x10\x45xportRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12(\n\x06\x66ormat\x18\x02 \x01(\x0e\x32\x18.proctor.v1.ExportFormat\x12\x0c\n\x04task\x18\x03 \x01(\t\x12\x12\n\nfirst_byte\x18\x04 \x01(\x03\x12\x14\n\x0cmissing_code\x18\x05 \x01(\t\x12\x17\n\x0fmissing_message\x18\x06 \x01(\t\x12\x16\n\x0eincludes_total\x18\x07 \x01(\x08\x12\x13\n\x0bis_csv_safe\x18\x08 \x01(\x08\"\x8a\x01\n\x11\x45xportRunResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\x12\x11\n\tfile_name\x18\x02 \x01(\t\x12\x12\n\nmedia_type\x18\x03 \x01(\t\x12\x18\n\x0btotal_bytes\x18\x04 \x01(\x03H\x00\x88\x01\x01\x12\x13\n\x0b\x63ontent_tag\x18\x05 \x01(\tB\x0e\n\x0c_total_bytes\"S\n\x1a\x45xportGoldenAnswersRequest\x12\x0f\n\x07run_ids\x18\x01 \x03(\t\x12$\n\x04\x66orm\x18\x02 \x01(\x0e\x32\x16.proctor.v1.GoldenForm\"A\n\x1b\x45xportGoldenAnswersResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\x12\x11\n\tfile_name\x18\x02 \x01(\t*\xfd\x02\n\x0c\x45xportFormat\x12\x1d\n\x19\x45XPORT_FORMAT_UNSPECIFIED\x10\x00\x12\x15\n\x11\x45XPORT_FORMAT_CSV\x10\x01\x12\x16\n\x12\x45XPORT_FORMAT_JSON\x10\x02\x12\x17\n\x13\x45XPORT_FORMAT_JSONL\x10\x03\x12\x19\n\x15\x45XPORT_FORMAT_PARQUET\x10\x04\x12\x16\n\x12\x45XPORT_FORMAT_HTML\x10\x05\x12\x19\n\x15\x45XPORT_FORMAT_LM_EVAL\x10\x06\x12\x1e\n\x1a\x45XPORT_FORMAT_BATCH_OUTPUT\x10\x07\x12\x1e\n\x1a\x45XPORT_FORMAT_BATCH_ERRORS\x10\x08\x12\x1c\n\x18\x45XPORT_FORMAT_EVERY_EVAL\x10\t\x12$\n EXPORT_FORMAT_EVERY_EVAL_SAMPLES\x10\n\x12\x1c\n\x18\x45XPORT_FORMAT_MODEL_CARD\x10\x0b\x12\x16\n\x12\x45XPORT_FORMAT_CARD\x10\x0c*Y\n\nGoldenForm\x12\x1b\n\x17GOLDEN_FORM_UNSPECIFIED\x10\x00\x12\x18\n\x14GOLDEN_FORM_TRAINING\x10\x01\x12\x14\n\x10GOLDEN_FORM_TEST\x10\x02\x32\xc5\x01\n\rExportService\x12J\n\tExportRun\x12\x1c.proctor.v1.ExportRunRequest\x1a\x1d.proctor.v1.ExportRunResponse0\x01\x12h\n\x13\x45xportGoldenAnswers\x12&.proctor.v1.ExportGoldenAnswersRequest\x1a\'.proctor.v1.ExportGoldenAnswersResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fproctor/v1/export_service.proto\x12\nproctor.v1\x1a\x18proctor/v1/outcome.proto\x1a proctor/v1/results_service.proto\"\xde\x02\n\x10\x45xportRunRequest\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12(\n\x06\x66ormat\x18\x02 \x01(\x0e\x32\x18.proctor.v1.ExportFormat\x12\x0c\n\x04task\x18\x03 \x01(\t\x12\x12\n\nfirst_byte\x18\x04 \x01(\x03\x12\x14\n\x0cmissing_code\x18\x05 \x01(\t\x12\x17\n\x0fmissing_message\x18\x06 \x01(\t\x12\x16\n\x0eincludes_total\x18\x07 \x01(\x08\x12\x13\n\x0bis_csv_safe\x18\x08 \x01(\x08\x12)\n\x06status\x18\t \x01(\x0e\x32\x19.proctor.v1.OutcomeStatus\x12)\n\x06\x66ilter\x18\n \x01(\x0b\x32\x19.proctor.v1.OutcomeFilter\x12%\n\x04sort\x18\x0b \x01(\x0e\x32\x17.proctor.v1.OutcomeSort\x12\x15\n\ris_descending\x18\x0c \x01(\x08\"\x8a\x01\n\x11\x45xportRunResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\x12\x11\n\tfile_name\x18\x02 \x01(\t\x12\x12\n\nmedia_type\x18\x03 \x01(\t\x12\x18\n\x0btotal_bytes\x18\x04 \x01(\x03H\x00\x88\x01\x01\x12\x13\n\x0b\x63ontent_tag\x18\x05 \x01(\tB\x0e\n\x0c_total_bytes\"S\n\x1a\x45xportGoldenAnswersRequest\x12\x0f\n\x07run_ids\x18\x01 \x03(\t\x12$\n\x04\x66orm\x18\x02 \x01(\x0e\x32\x16.proctor.v1.GoldenForm\"A\n\x1b\x45xportGoldenAnswersResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\x12\x11\n\tfile_name\x18\x02 \x01(\t*\xfd\x02\n\x0c\x45xportFormat\x12\x1d\n\x19\x45XPORT_FORMAT_UNSPECIFIED\x10\x00\x12\x15\n\x11\x45XPORT_FORMAT_CSV\x10\x01\x12\x16\n\x12\x45XPORT_FORMAT_JSON\x10\x02\x12\x17\n\x13\x45XPORT_FORMAT_JSONL\x10\x03\x12\x19\n\x15\x45XPORT_FORMAT_PARQUET\x10\x04\x12\x16\n\x12\x45XPORT_FORMAT_HTML\x10\x05\x12\x19\n\x15\x45XPORT_FORMAT_LM_EVAL\x10\x06\x12\x1e\n\x1a\x45XPORT_FORMAT_BATCH_OUTPUT\x10\x07\x12\x1e\n\x1a\x45XPORT_FORMAT_BATCH_ERRORS\x10\x08\x12\x1c\n\x18\x45XPORT_FORMAT_EVERY_EVAL\x10\t\x12$\n EXPORT_FORMAT_EVERY_EVAL_SAMPLES\x10\n\x12\x1c\n\x18\x45XPORT_FORMAT_MODEL_CARD\x10\x0b\x12\x16\n\x12\x45XPORT_FORMAT_CARD\x10\x0c*Y\n\nGoldenForm\x12\x1b\n\x17GOLDEN_FORM_UNSPECIFIED\x10\x00\x12\x18\n\x14GOLDEN_FORM_TRAINING\x10\x01\x12\x14\n\x10GOLDEN_FORM_TEST\x10\x02\x32\xc5\x01\n\rExportService\x12J\n\tExportRun\x12\x1c.proctor.v1.ExportRunRequest\x1a\x1d.proctor.v1.ExportRunResponse0\x01\x12h\n\x13\x45xportGoldenAnswers\x12&.proctor.v1.ExportGoldenAnswersRequest\x1a\'.proctor.v1.ExportGoldenAnswersResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'proctor.v1.export_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_EXPORTFORMAT']._serialized_start=546
-  _globals['_EXPORTFORMAT']._serialized_end=927
-  _globals['_GOLDENFORM']._serialized_start=929
-  _globals['_GOLDENFORM']._serialized_end=1018
-  _globals['_EXPORTRUNREQUEST']._serialized_start=48
-  _globals['_EXPORTRUNREQUEST']._serialized_end=250
-  _globals['_EXPORTRUNRESPONSE']._serialized_start=253
-  _globals['_EXPORTRUNRESPONSE']._serialized_end=391
-  _globals['_EXPORTGOLDENANSWERSREQUEST']._serialized_start=393
-  _globals['_EXPORTGOLDENANSWERSREQUEST']._serialized_end=476
-  _globals['_EXPORTGOLDENANSWERSRESPONSE']._serialized_start=478
-  _globals['_EXPORTGOLDENANSWERSRESPONSE']._serialized_end=543
-  _globals['_EXPORTSERVICE']._serialized_start=1021
-  _globals['_EXPORTSERVICE']._serialized_end=1218
+  _globals['_EXPORTFORMAT']._serialized_start=754
+  _globals['_EXPORTFORMAT']._serialized_end=1135
+  _globals['_GOLDENFORM']._serialized_start=1137
+  _globals['_GOLDENFORM']._serialized_end=1226
+  _globals['_EXPORTRUNREQUEST']._serialized_start=108
+  _globals['_EXPORTRUNREQUEST']._serialized_end=458
+  _globals['_EXPORTRUNRESPONSE']._serialized_start=461
+  _globals['_EXPORTRUNRESPONSE']._serialized_end=599
+  _globals['_EXPORTGOLDENANSWERSREQUEST']._serialized_start=601
+  _globals['_EXPORTGOLDENANSWERSREQUEST']._serialized_end=684
+  _globals['_EXPORTGOLDENANSWERSRESPONSE']._serialized_start=686
+  _globals['_EXPORTGOLDENANSWERSRESPONSE']._serialized_end=751
+  _globals['_EXPORTSERVICE']._serialized_start=1229
+  _globals['_EXPORTSERVICE']._serialized_end=1426
 # @@protoc_insertion_point(module_scope)

@@ -8,6 +8,8 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from proctor.v1 import outcome_pb2 as _outcome_pb2
+from proctor.v1 import results_service_pb2 as _results_service_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -121,6 +123,10 @@ class ExportRunRequest(_message.Message):
     MISSING_MESSAGE_FIELD_NUMBER: _builtins.int
     INCLUDES_TOTAL_FIELD_NUMBER: _builtins.int
     IS_CSV_SAFE_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    SORT_FIELD_NUMBER: _builtins.int
+    IS_DESCENDING_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     format: Global___ExportFormat.ValueType
@@ -143,6 +149,18 @@ class ExportRunRequest(_message.Message):
     """Compute the size of the whole file before sending its first byte. Ignored but for CSV and JSONL of a frozen run."""
     is_csv_safe: _builtins.bool
     """For EXPORT_FORMAT_CSV: a text that a spreadsheet would run as a formula begins with an apostrophe."""
+    status: _outcome_pb2.OutcomeStatus.ValueType
+    """Only outcomes of this status; unspecified means all. This field and the next are refused but for CSV, JSONL and PARQUET, and make a file
+    that cannot be resumed.
+    """
+    sort: _results_service_pb2.OutcomeSort.ValueType
+    """The order of the file. It is refused, as in ListOutcomes, where the run or task has too many outcomes."""
+    is_descending: _builtins.bool
+    """Largest values first. Ignored without a sort."""
+    @_builtins.property
+    def filter(self) -> _results_service_pb2.OutcomeFilter:
+        """Only matching outcomes, as in ListOutcomes; unset means all."""
+
     def __init__(
         self,
         *,
@@ -154,10 +172,14 @@ class ExportRunRequest(_message.Message):
         missing_message: _builtins.str = ...,
         includes_total: _builtins.bool = ...,
         is_csv_safe: _builtins.bool = ...,
+        status: _outcome_pb2.OutcomeStatus.ValueType = ...,
+        filter: _results_service_pb2.OutcomeFilter | None = ...,
+        sort: _results_service_pb2.OutcomeSort.ValueType = ...,
+        is_descending: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_byte", b"first_byte", "format", b"format", "includes_total", b"includes_total", "is_csv_safe", b"is_csv_safe", "missing_code", b"missing_code", "missing_message", b"missing_message", "run_id", b"run_id", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "first_byte", b"first_byte", "format", b"format", "includes_total", b"includes_total", "is_csv_safe", b"is_csv_safe", "is_descending", b"is_descending", "missing_code", b"missing_code", "missing_message", b"missing_message", "run_id", b"run_id", "sort", b"sort", "status", b"status", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -195,7 +195,13 @@ def _export_api(
     stores = _stores(session, clock)
     show_summary = make_show_summary(stores, clock, processes.code)
     card_keys = Pepper(caller_key=usable_caller_key(settings.caller_key), purpose=b"result cards")
-    return make_export_api(session, stores, show_summary, card_keys)
+    return make_export_api(
+        session=session,
+        stores=stores,
+        show_summary=show_summary,
+        card_keys=card_keys,
+        list_outcomes=make_list_outcomes(session, stores, clock),
+    )
 
 
 def _user_apis(

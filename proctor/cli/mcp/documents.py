@@ -8,7 +8,7 @@ from proctor.cli.render import words
 from proctor.cli.render.words import JsonValue, document
 from proctor.v1 import outcome_pb2, run_pb2
 from proctor.values.run import FINAL_NUMBERS
-from proctor.wire.answering_models import answering_model
+from proctor.wire.rollout_orders import answering_model
 
 # Any, because the library cannot describe a recursive type.
 Document = dict[str, Any]

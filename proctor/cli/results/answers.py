@@ -24,8 +24,8 @@ from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
 from proctor.values.plain import INT32_MAX
-from proctor.wire.answering_models import answering_model
 from proctor.wire.enums import word_of
+from proctor.wire.rollout_orders import answering_model
 from proctor.wire.well_known import unless_empty
 
 _TEXT_LIMIT = 160

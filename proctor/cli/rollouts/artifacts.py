@@ -19,7 +19,7 @@ from proctor.v1 import artifact_service_pb2 as artifact_pb2
 from proctor.v1 import artifact_service_pb2_grpc as artifact_grpc
 from proctor.v1 import outcome_pb2, rollout_service_pb2
 from proctor.values.rollout import DIFF, FILES, LOG, PART_BYTES, TRAJECTORY
-from proctor.wire.row_rollouts import row_rollouts
+from proctor.wire.rollout_orders import row_rollouts
 
 # Rollouts that are fetched at a time.
 _PARALLEL = 4

@@ -15,8 +15,8 @@ from proctor.cli.render.terminal import say
 from proctor.v1 import rollout_pb2, rollout_service_pb2, run_pb2
 from proctor.values.names.suite_name import versioned_name
 from proctor.values.plain import total_text
-from proctor.wire.answering_models import answering_model
 from proctor.wire.enums import word_of
+from proctor.wire.rollout_orders import answering_model
 
 
 @dataclass(frozen=True, slots=True)

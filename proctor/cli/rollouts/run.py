@@ -26,7 +26,7 @@ from proctor.client.proctor_client import ProctorClient
 from proctor.exit_codes import ExitCode
 from proctor.v1 import rollout_pb2, rollout_service_pb2, run_pb2, summary_pb2
 from proctor.values.rollout import MAX_MODELS
-from proctor.wire.row_rollouts import row_rollouts
+from proctor.wire.rollout_orders import row_rollouts
 
 _BAR_LENGTH = 20
 _QUEUE_FULL = "QUEUE_FULL"

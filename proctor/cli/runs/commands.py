@@ -24,7 +24,7 @@ from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.plain import total_text
 from proctor.values.run import MAX_HISTORY_DAYS, STATE_WORDS
-from proctor.wire.answering_models import answering_model
+from proctor.wire.rollout_orders import answering_model
 
 _NO_NAMES: Mapping[int, str] = MappingProxyType({})
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from proctor.cli.render import words
 from proctor.cli.render.terminal import say
 from proctor.v1 import run_pb2
-from proctor.wire.answering_models import answering_model
+from proctor.wire.rollout_orders import answering_model
 
 _BAR_WIDTH = 40
 _LINE_EVERY_SECONDS = 10.0

@@ -12,8 +12,8 @@ from proctor.v1 import queue_service_pb2 as queue_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.values.priority import Priority
 from proctor.values.run import LIMIT_BOUNDS, MAX_TIME_LIMIT_SECONDS
-from proctor.wire.answering_models import answering_model
 from proctor.wire.enums import number_of, word_of
+from proctor.wire.rollout_orders import answering_model
 from services.gateway.api.changes import ChangeShown, change_shown
 from services.gateway.api.models import provider_and_name
 from services.gateway.api.runs.job import job_progress, job_wait

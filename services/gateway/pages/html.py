@@ -14,6 +14,7 @@ from jinja2.lexer import Token, TokenStream
 from services.gateway.http.project_names import project, seen_projects
 from services.gateway.pages import text
 from services.gateway.pages.asset_files import Assets
+from services.gateway.pages.table_files import FORM_NAMES
 
 _FOLDER = Path(__file__).parent
 # Elements at whose edges no space is shown.
@@ -135,7 +136,7 @@ class Html:
             extensions=[_LessSpace],
         )
         self._environment.globals |= {"asset": assets.url, "entries": ENTRIES, "build": assets.digest}
-        self._environment.globals["seen_projects"] = seen_projects
+        self._environment.globals |= {"seen_projects": seen_projects, "file_forms": FORM_NAMES}
         self._environment.filters |= {each.__name__: each for each in _FILTERS}
 
     def render(self, template: str, **known: Any) -> str:

@@ -8,6 +8,7 @@ import grpc
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
 from proctor.v1 import answer_service_pb2_grpc as answer_grpc
+from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.outcome import FailureClass
 from proctor.wire.convert import Codec
@@ -19,7 +20,7 @@ from services.results.answers.calibrate_judge import CalibrateJudge
 from services.results.answers.list_side_by_side import ListSideBySide, SideBySideQuery
 from services.results.answers.mark_answers import ListMarkChanges, MarkAnswers, MarkRequest, NamedAnswer
 from services.results.answers.marks import Mark, MarkChange
-from services.results.answers.outcome_filter import OutcomeFilter
+from services.results.answers.outcome_filter import OutcomeFilter, OutcomeSort, SortValue
 from services.results.answers.side_by_side import ShownRow
 from services.results.outcomes.outcome import ListedOutcome
 from services.results.outcomes.proto import brief_to_proto
@@ -152,6 +153,14 @@ def filter_from_proto(message: results_pb2.OutcomeFilter) -> OutcomeFilter:
         ),
         is_marked_wrong=message.is_marked_wrong,
     )
+
+
+def sort_from_proto(
+    message: results_pb2.ListOutcomesRequest | export_pb2.ExportRunRequest,
+) -> OutcomeSort | None:
+    if not message.sort:
+        return None
+    return OutcomeSort(checked_choice("sort", SortValue, message.sort), message.is_descending)
 
 
 def row_to_proto(row: ShownRow) -> answer_pb2.SideBySideRow:

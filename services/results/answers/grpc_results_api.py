@@ -15,9 +15,8 @@ from services.common.checked_fields import checked_choice, checked_id, checked_t
 from services.common.clock import Clock
 from services.common.grpc.caller import caller_of
 from services.common.grpc.server import RpcContext
-from services.results.answers.grpc_api import filter_from_proto
+from services.results.answers.grpc_api import filter_from_proto, sort_from_proto
 from services.results.answers.list_outcomes import ListOutcomes, OutcomeQuery
-from services.results.answers.outcome_filter import OutcomeSort, SortValue
 from services.results.answers.show_verdicts import AnswerJudge, AnswerVerdict
 from services.results.outcomes.proto import brief_to_proto, recorded_to_proto
 from services.results.summaries.close_run import CloseRun
@@ -75,7 +74,7 @@ class GrpcResultsApi(results_grpc.ResultsServiceServicer):
             filter_from_proto(request.filter),
             (request.first_sample, request.first_rollout),
             request.is_brief,
-            _sort(request),
+            sort_from_proto(request),
             request.includes_verdicts and not request.is_brief,
         )
         page = await self.list_outcomes.list_page(query)
@@ -92,12 +91,6 @@ class GrpcResultsApi(results_grpc.ResultsServiceServicer):
             searched_samples=page.searched_samples,
             judges=[_judge_to_proto(judge) for judge in page.judges],
         )
-
-
-def _sort(request: results_pb2.ListOutcomesRequest) -> OutcomeSort | None:
-    if not request.sort:
-        return None
-    return OutcomeSort(checked_choice("sort", SortValue, request.sort), request.is_descending)
 
 
 def _judge_to_proto(judge: AnswerJudge) -> outcome_pb2.AnswerJudge:

@@ -91,6 +91,15 @@ class OutcomeQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyPage:
+    """As `ListedPage`, of keys alone: outcomes that make one message with their samples."""
+
+    keys: Sequence[OutcomeKey]
+    next_page_token: str = ""
+    searched_samples: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ListOutcomes:
     records: RunRecordStore
     sample_sets: SampleSetStore
@@ -101,6 +110,14 @@ class ListOutcomes:
     clock: Clock
 
     async def list_page(self, query: OutcomeQuery) -> ListedPage:
+        page = await self.list_keys(query)
+        scored = await self.answers.read(query.run_id, page.keys, is_brief=query.is_brief)
+        listed = await self._beside_samples((await self.records.get(query.run_id)).plan, scored)
+        judges = await self.verdicts.judges(query.run_id) if query.includes_verdicts else ()
+        verdicts = await self.verdicts.on(query.run_id, judges, [one.key[1:] for one in scored])
+        return ListedPage(listed, page.next_page_token, page.searched_samples, judges, verdicts)
+
+    async def list_keys(self, query: OutcomeQuery) -> KeyPage:
         limit = checked_number("page_size", query.page_size, maximum=MAX_PER_PAGE, default=DEFAULT_PER_PAGE)
         record = await self.records.get(query.run_id)
         check_filter(query.filter)
@@ -115,13 +132,9 @@ class ListOutcomes:
         fitting = keys if query.is_brief else await self._fitting(record.plan, keys)
         if len(fitting) < len(keys):
             after = ranked[len(fitting) - 1]
-        scored = await self.answers.read(query.run_id, fitting, is_brief=query.is_brief)
         token = "" if after is None else _token(query.sort, after)
         searched = 0 if after is None or query.sort else after[1][0] + 1
-        listed = await self._beside_samples(record.plan, scored)
-        judges = await self.verdicts.judges(query.run_id) if query.includes_verdicts else ()
-        verdicts = await self.verdicts.on(query.run_id, judges, [one.key[1:] for one in scored])
-        return ListedPage(listed, token, searched, judges, verdicts)
+        return KeyPage(fitting, token, searched)
 
     async def _found(
         self, plan: RunPlan, page: OutcomePage, wanted: OutcomeFilter

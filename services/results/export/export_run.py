@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from services.common.checked_fields import invalid_field
+from services.results.answers.list_outcomes import OutcomeQuery
 from services.results.answers.outcome_filter import task_index
 from services.results.answers.postgres import PostgresListedOutcomes
+from services.results.export.export_chosen import ExportChosen
 from services.results.export.exported_columns import SQL_PARTS
 from services.results.export.exported_run import (
     ROWS_VERSION,
@@ -91,7 +93,7 @@ class ExportRequest:
     """The file begins at `first_byte`; bytes count from 0. With `includes_total` its size is measured first.
 
     `missing` stands in an error file for each sample without an outcome. With `is_csv_safe` no text of a CSV
-    file is a formula.
+    file is a formula. `chosen`: only these outcomes, in the order of their list.
     """
 
     run_id: str
@@ -101,6 +103,7 @@ class ExportRequest:
     includes_total: bool = False
     missing: MissingAnswer = field(default_factory=MissingAnswer)
     is_csv_safe: bool = False
+    chosen: OutcomeQuery | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,7 @@ class ExportRun:
     outcomes: PostgresListedOutcomes
     resume_points: PostgresResumePoints
     signing_key: Ed25519PrivateKey
+    chosen: ExportChosen
     show_summary: ShowSummary
     formats: Mapping[int, ExportFormat]
 
@@ -137,6 +141,9 @@ class ExportRun:
         run = await self._exported_run(request, record, file_format)
         named_task = record.plan.tasks[indexes[0]].task if request.task or file_format.is_of_one_task else ""
         name = run.file_stem(named_task) + file_format.suffix
+        if request.chosen:
+            chunks = await self.chosen.export(run, file_format, request.chosen)
+            return ExportedFile(f"chosen_{name}", file_format.media_type, chunks)
         if isinstance(file_format, OutcomeFormat):
             return ExportedFile(name, file_format.media_type, self._outcome_chunks(run, file_format, indexes))
         render = RenderFile(self.rows, run, file_format, indexes)
@@ -236,6 +243,8 @@ def _check_part(request: ExportRequest, file_format: ExportFormat, record: RunRe
             raise RunNotFrozen(run_id=request.run_id)
     if not request.first_byte:
         return
+    if request.chosen:
+        raise invalid_field("first_byte", "must be 0: a file of chosen outcomes cannot be resumed")
     if not (isinstance(file_format, RowFormat) and file_format.is_resumable):
         raise invalid_field("first_byte", "must be 0: only CSV and JSONL can be resumed")
     if not _is_final(record):

@@ -10,8 +10,11 @@ import grpc
 
 from proctor.v1 import export_service_pb2 as export_pb2
 from proctor.v1 import export_service_pb2_grpc as export_grpc
-from services.common.checked_fields import checked_id, checked_text, invalid_field
+from proctor.values.outcome import OutcomeStatus
+from services.common.checked_fields import checked_choice, checked_id, checked_text, invalid_field
 from services.common.grpc.server import RpcContext
+from services.results.answers.grpc_api import filter_from_proto, sort_from_proto
+from services.results.answers.list_outcomes import OutcomeQuery
 from services.results.export.cards.json_result_card import CARD
 from services.results.export.cards.model_card import MODEL_CARD
 from services.results.export.export_golden_answers import ExportGoldenAnswers, GoldenForm
@@ -93,10 +96,23 @@ async def _messages(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
                 yield chunk[start : start + MESSAGE_BYTES]
 
 
+def _chosen(request: export_pb2.ExportRunRequest, run_id: str) -> OutcomeQuery | None:
+    """What the file is of, where that is not the whole run or task in its own order."""
+    if not (request.status or request.sort or request.HasField("filter")):
+        return None
+    return OutcomeQuery(
+        run_id,
+        task=checked_text("task", request.task),
+        status=checked_choice("status", OutcomeStatus, request.status) if request.status else None,
+        filter=filter_from_proto(request.filter),
+        sort=sort_from_proto(request),
+    )
+
+
 def _order(request: export_pb2.ExportRunRequest) -> ExportRequest:
-    default = MissingAnswer()
+    default, run_id = MissingAnswer(), checked_id("run_id", request.run_id)
     return ExportRequest(
-        run_id=checked_id("run_id", request.run_id),
+        run_id=run_id,
         format_number=request.format,
         task=checked_text("task", request.task),
         first_byte=request.first_byte,
@@ -106,4 +122,5 @@ def _order(request: export_pb2.ExportRunRequest) -> ExportRequest:
             checked_text("missing_message", request.missing_message) or default.message,
         ),
         is_csv_safe=request.is_csv_safe,
+        chosen=_chosen(request, run_id),
     )

@@ -2,18 +2,19 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 import asyncpg
 
 from services.common.postgres import PostgresSession
+from services.results.answers.postgres import key_columns
 from services.results.export.exported_run import ResumableFile, ResumePoint, RowKind, RowQuery, RunChanged
 from services.results.export.ports import RowChunk
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.outcomes.postgres import after_key
-from services.results.runs.run_plan import PlannedTask
+from services.results.runs.run_plan import PlannedTask, RunRecord
 
 _QUERIES = {
     RowKind.LINE: "export_lines",
@@ -21,6 +22,7 @@ _QUERIES = {
     RowKind.BATCH_ANSWER: "export_batch_answers",
     RowKind.BATCH_ERROR: "export_batch_errors",
 }
+_CHOSEN = {RowKind.LINE: "export_chosen_lines", RowKind.COLUMNS: "export_chosen_columns"}
 # One is read while the other is written.
 READ_AHEAD = 2
 # The first bytes come soon, then chunks are as large as they are cheap to hold.
@@ -169,8 +171,23 @@ class PostgresExportRows:
             max_bytes=MAX_CHUNK_BYTES,
             **(of_set if query.kind is RowKind.BATCH_ERROR else {}),
         )
-        # Asked after the rows were read: an epoch that is over never comes back, so they are of this one.
-        record = await self._session.fetchrow("read_epoch", run_id=run_id)
-        if record is None or record["epoch"] != epoch:
-            raise RunChanged(run_id=run_id)
+        await self._check_epoch(query.record)
         return rows
+
+    async def chosen(
+        self, kind: RowKind, record: RunRecord, keys: Sequence[OutcomeKey]
+    ) -> list[asyncpg.Record]:
+        """Rows of these outcomes, in their order. Raises RunChanged as soon as another epoch is open."""
+        run_id = record.plan.run_id
+        rows = await self._session.fetch(
+            _CHOSEN[kind], run_id=run_id, epoch=record.epoch, **key_columns(keys)
+        )
+        await self._check_epoch(record)
+        return rows
+
+    async def _check_epoch(self, record: RunRecord) -> None:
+        """After rows were read: an epoch that is over never comes back, so they are of this one."""
+        run_id = record.plan.run_id
+        found = await self._session.fetchrow("read_epoch", run_id=run_id)
+        if found is None or found["epoch"] != record.epoch:
+            raise RunChanged(run_id=run_id)

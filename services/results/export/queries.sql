@@ -32,6 +32,34 @@ FROM (
 WHERE size_bytes - bytes < :max_bytes
 ORDER BY sample, rollout;
 
+-- name: export_chosen_lines: Return some outcomes as export_lines does, in their order
+SELECT {exported_line} AS line
+FROM unnest(:samples::bigint[], :rollouts::integer[]) WITH ORDINALITY AS wanted (wanted_sample, wanted_rollout, ordinal)
+CROSS JOIN LATERAL (
+    SELECT r.*
+    FROM outcome_records AS r
+    WHERE run_id = :run_id
+        AND sample = wanted_sample
+        AND rollout = wanted_rollout
+        AND (status <> 'failed' OR epoch = :epoch)
+    LIMIT 1
+) AS found
+ORDER BY ordinal;
+
+-- name: export_chosen_columns: Return what export_chosen_lines does, the fields as columns
+SELECT {exported_columns}
+FROM unnest(:samples::bigint[], :rollouts::integer[]) WITH ORDINALITY AS wanted (wanted_sample, wanted_rollout, ordinal)
+CROSS JOIN LATERAL (
+    SELECT r.*
+    FROM outcome_records AS r
+    WHERE run_id = :run_id
+        AND sample = wanted_sample
+        AND rollout = wanted_rollout
+        AND (status <> 'failed' OR epoch = :epoch)
+    LIMIT 1
+) AS found
+ORDER BY ordinal;
+
 -- name: export_batch_answers: Return the answers of a batch, without prompts, up to some bytes
 SELECT
     sample, rollout, size_bytes, row_name(row_id, doc_id) AS custom_id, is_chat, answer, reasoning, finish_reason, body,

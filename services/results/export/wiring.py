@@ -4,7 +4,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from services.common.api_keys import Pepper
 from services.common.postgres import PostgresSession
+from services.results.answers.list_outcomes import ListOutcomes
 from services.results.answers.postgres import PostgresAnswers, PostgresListedOutcomes, PostgresMarks
+from services.results.export.export_chosen import ExportChosen
 from services.results.export.export_golden_answers import ExportGoldenAnswers
 from services.results.export.export_run import ExportRun
 from services.results.export.grpc_api import FORMATS, GrpcExportApi
@@ -17,11 +19,18 @@ from services.results.summaries.show_summary import ShowSummary
 
 
 def make_export_api(
-    session: PostgresSession, stores: Stores, show_summary: ShowSummary, card_keys: Pepper
+    *,
+    session: PostgresSession,
+    stores: Stores,
+    show_summary: ShowSummary,
+    card_keys: Pepper,
+    list_outcomes: ListOutcomes,
 ) -> GrpcExportApi:
+    rows = PostgresExportRows(session=session)
     export_run = ExportRun(
         records=stores.records,
-        rows=PostgresExportRows(session=session),
+        rows=rows,
+        chosen=ExportChosen(list_outcomes=list_outcomes, rows=rows),
         outcomes=PostgresListedOutcomes(session=session),
         resume_points=PostgresResumePoints(session=session),
         signing_key=Ed25519PrivateKey.from_private_bytes(card_keys.code("ed25519")),

@@ -6,9 +6,9 @@ from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.v1 import run_pb2, summary_pb2
 from proctor.values.run import unparsed_warning
 from proctor.values.scoring import benchmark_group
-from proctor.wire.answering_models import answering_model
 from proctor.wire.decisions import decision_sentence
 from proctor.wire.enums import word_of
+from proctor.wire.rollout_orders import answering_model
 from proctor.wire.values import USAGE
 from services.gateway.api.changes import changes_of
 from services.gateway.api.models import provider_and_name

@@ -30,6 +30,7 @@ from services.gateway.pages.table_files import FileForm, Value, streamed_file
 _SHOWN, _CHUNK = 50, 500
 _MAX_CHARACTERS = 512
 _COLUMNS = ("sample", "rollout", "user", "label", "score", "comment", "annotated_at")
+_NUMBERS = {"sample", "rollout", "score"}
 
 router = APIRouter(prefix="/runs", include_in_schema=False)
 
@@ -148,7 +149,8 @@ async def annotate(
 async def export_annotations(results: ResultsCalls, user: User, job_id: JobId, form: FileForm) -> Response:
     """Those that the caller may see, to the last one."""
     request = _listing(job_id, user, _CHUNK)
-    return await streamed_file(f"annotations_{job_id[:8]}", form, _COLUMNS, _records(results, request))
+    stem, records = f"annotations_{job_id[:8]}", _records(results, request)
+    return await streamed_file(stem, form, _COLUMNS, records, numbers=_NUMBERS)
 
 
 def _listing(run_id: str, user: str, size: int, after: str = "") -> annotation_pb2.ListAnnotationsRequest:

@@ -39,6 +39,7 @@ _COLUMNS = (
     "mark",
     "seconds",
 )
+_NUMBERS = {"sample", "rollout", "seconds", "disagreement"}
 
 router = APIRouter(prefix="/runs", include_in_schema=False)
 
@@ -53,7 +54,8 @@ async def export_answers(
     first = await results.recorded_outcomes(request)
     columns = [*_COLUMNS, *(f"score_{name}" for name in metrics), *_verdict_columns(first.judges)]
     records = _records(results, request, metrics, first)
-    return await streamed_file(f"answers_{job_id[:8]}", form, columns, records)
+    numbers = {name for name in columns if name in _NUMBERS or name.startswith("score_")}
+    return await streamed_file(f"answers_{job_id[:8]}", form, columns, records, numbers=numbers)
 
 
 @router.get("/{job_id}/results/golden.jsonl")

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from proctor.v1 import answer_service_pb2 as answer_pb2
-from proctor.wire.answering_models import answering_model
+from proctor.wire.rollout_orders import answering_model
 from services.gateway.backends.calls import BackendCalls, Results
 from services.gateway.pages.compare.address import AddressOf, CompareAddress
 from services.gateway.pages.compare.samples import (
@@ -41,7 +41,9 @@ async def export_samples(
     names = [f"{number}: {answering_model(run.order)} {run.run_id[:8]}" for number, run in enumerate(runs, 1)]
     columns = ["id", "prompt", "target"]
     columns += [f"{name} {column}" for name in names for column in ("answer", "score", "failure")]
-    return await streamed_file("compared", form, columns, _records(backends.results, address, metric))
+    numbers = {name for name in columns if name.endswith(" score")}
+    records = _records(backends.results, address, metric)
+    return await streamed_file("compared", form, columns, records, numbers=numbers)
 
 
 async def _records(results: Results, address: CompareAddress, metric: str) -> AsyncGenerator[Sequence[Value]]:

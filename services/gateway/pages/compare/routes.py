@@ -12,7 +12,7 @@ from proctor.v1 import comparison_pb2, run_pb2, summary_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
 from proctor.v1.leaderboard_service_pb2 import ListHistoryRequest
 from proctor.values.run import MAX_HISTORY_DAYS
-from proctor.wire.answering_models import answering_model
+from proctor.wire.rollout_orders import answering_model
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.api.comparisons.notes import read_notes
 from services.gateway.api.comparisons.routes import run_names

@@ -12,7 +12,7 @@ from proctor.v1.leaderboard_pb2 import LeaderboardEntry
 from proctor.v1.leaderboard_service_pb2 import ListHistoryResponse
 from proctor.values.comparison import MAX_COMPARED, MIN_COMPARED
 from proctor.values.scoring import benchmark_group
-from proctor.wire.answering_models import answering_model
+from proctor.wire.rollout_orders import answering_model
 from services.gateway.http.presentation import benchmark_of
 from services.gateway.pages.addresses import address
 from services.gateway.pages.compare.address import CompareAddress

@@ -3,7 +3,7 @@
 While pairs of its models are being compared, it is pushed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 from urllib.parse import urlencode
@@ -23,7 +23,7 @@ from services.gateway.pages.leaderboard.reads import (
 from services.gateway.pages.leaderboard.rows import LeaderboardRow, entry_row, ranked_rows
 from services.gateway.pages.live.views import PartAddress, PushedView, push_view
 from services.gateway.pages.page import PageOf
-from services.gateway.pages.table_files import Value, csv_file
+from services.gateway.pages.table_files import FileForm, Value, each_of, streamed_file
 
 # The page shows refused filters with the reason, and has this status.
 _STATUS = {None: 200, ErrorKind.INVALID: 422, ErrorKind.NOT_FOUND: 404}
@@ -42,6 +42,7 @@ _COLUMNS = (
     "tied_with",
     "unranked_because",
 )
+_NUMBERS = {"rank", "score", "ci_low", "ci_high", "n", "runs", "change"}
 
 router = APIRouter(prefix="/leaderboard", include_in_schema=False)
 
@@ -76,18 +77,19 @@ async def watch_leaderboard(socket: WebSocket, parameters: ParametersOf, build: 
     await push_view(socket, build, PartAddress("leaderboard/pushed", urlencode(filters)), read)
 
 
-@router.get("/export.csv")
-async def export_leaderboard(results: ResultsCalls, parameters: ParametersOf) -> Response:
+@router.get("/export.{form}")
+async def export_leaderboard(results: ResultsCalls, parameters: ParametersOf, form: FileForm) -> Response:
     """The models of the page: ranked ones, then those without a rank with the reasons."""
     filters = await understood(results, parameters)
     name = filters.get("q", "").casefold()
     found = await results.leaderboard.GetLeaderboard(ranking_request(filters))
     unranked = [entry_row(entry) for entry in found.unranked]
     rows = [row for row in (*ranked_rows(found), *unranked) if name in row.model.casefold()]
-    return csv_file("leaderboard.csv", _COLUMNS, map(_record, rows))
+    records = each_of(map(_record, rows))
+    return await streamed_file("leaderboard", form, _COLUMNS, records, numbers=_NUMBERS)
 
 
-def _record(row: LeaderboardRow) -> Iterable[Value]:
+def _record(row: LeaderboardRow) -> Sequence[Value]:
     figure = (row.score, row.figure.ci_low, row.figure.ci_high, row.n, row.run_count or None)
     trend = row.trend_details
     change = (trend.difference, trend.previous_job_id) if trend else (None, None)

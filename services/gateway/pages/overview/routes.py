@@ -9,7 +9,7 @@ from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, WebSocket
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from proctor.v1 import run_pb2
 from proctor.v1.leaderboard_service_pb2 import (
@@ -35,7 +35,7 @@ from services.gateway.pages.page import PageOf
 from services.gateway.pages.rows.closed_runs import closed_run
 from services.gateway.pages.rows.figure import Figure
 from services.gateway.pages.rows.runs import newest_runs
-from services.gateway.pages.table_files import csv_file
+from services.gateway.pages.table_files import FileForm, each_of, streamed_file
 
 # Points of a chart that can still be read.
 _MAX_SHOWN = 500
@@ -44,6 +44,7 @@ _RECENT = 8
 _MAX_PAGES = 100
 _DAYS = 30
 _COLUMNS = ("run_id", "model", "benchmark", "closed_at", "score", "ci_low", "ci_high")
+_NUMBERS = {"score", "ci_low", "ci_high"}
 
 router = APIRouter(include_in_schema=False)
 
@@ -114,19 +115,11 @@ async def watch_newest(
     await push_view(socket, build, PartAddress("runs/newest_part", urlencode({"suite": suite})), read)
 
 
-@router.get("/export.json")
-async def export_json(results: ResultsCalls, filters: FiltersOf) -> Response:
+@router.get("/export.{form}")
+async def export_history(results: ResultsCalls, filters: FiltersOf, form: FileForm) -> Response:
     points = await _all_points(results, filters)
-    return JSONResponse(
-        [_record(point) for point in points],
-        headers={"Content-Disposition": 'attachment; filename="runs.json"'},
-    )
-
-
-@router.get("/export.csv")
-async def export_csv(results: ResultsCalls, filters: FiltersOf) -> Response:
-    points = await _all_points(results, filters)
-    return csv_file("runs.csv", _COLUMNS, (_record(point).values() for point in points))
+    records = each_of([*_record(point).values()] for point in points)
+    return await streamed_file("runs", form, _COLUMNS, records, numbers=_NUMBERS)
 
 
 async def _found(

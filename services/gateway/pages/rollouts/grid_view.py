@@ -9,7 +9,7 @@ from proctor.values.metrics.catalogue import REWARD_UNSUSPECTED, UNSUSPECTED
 from proctor.values.run import CHANGING_STATES
 from proctor.values.usage import TokenUsage
 from proctor.wire.report import suspicions_of
-from proctor.wire.row_rollouts import row_rollouts
+from proctor.wire.rollout_orders import row_rollouts
 from services.gateway.http.presentation import present
 from services.gateway.pages.addresses import address
 from services.gateway.pages.rollouts.order_row import OrderRow, order_row

@@ -5,7 +5,7 @@ from datetime import datetime
 from pydantic import BaseModel
 
 from proctor.v1 import rollout_service_pb2
-from proctor.wire.row_rollouts import row_rollouts
+from proctor.wire.rollout_orders import row_rollouts
 from services.gateway.api.rollouts import AgentShown
 from services.gateway.http.presentation import present
 from services.gateway.pages.rows.runs import RunRow, run_row

@@ -11,7 +11,7 @@ from fastapi import Depends, Query
 from proctor.v1 import outcome_pb2, rollout_service_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
 from proctor.values.plain import INT32_MAX
-from proctor.wire.row_rollouts import row_rollouts
+from proctor.wire.rollout_orders import row_rollouts
 from services.common.errors import DomainError, ErrorKind
 from services.gateway.backends.calls import Backends, Results, Scheduler
 from services.gateway.http.errors import RolloutNotFound, RolloutsOfRunNotFound

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from proctor.v1 import run_pb2
 from proctor.v1 import scheduler_service_pb2 as scheduler_pb2
-from proctor.wire.answering_models import answering_model, asks_no_model
+from proctor.wire.rollout_orders import answering_model, asks_no_model
 from services.gateway.api.queue import QueuedJob, queued_job
 from services.gateway.api.runs.job import archive_state
 from services.gateway.backends.calls import Scheduler

@@ -40,6 +40,10 @@ _COLUMNS = (
     "created_at",
     "finished_at",
 )
+_NUMBERS = {
+    *("score", "ci_low", "ci_high", "limit", "answered", "failed", "unparsed_share", "seconds", "cost"),
+    "project_id",
+}
 
 router = APIRouter(prefix="/runs", include_in_schema=False)
 
@@ -57,7 +61,7 @@ async def export(
     request.run_ids.extend(run or ())
     request.page_size, request.page_token = MAX_PAGE_SIZE, ""
     records = _records(backends, request, filters["metric"], now)
-    return await streamed_file("runs", form, _COLUMNS, records)
+    return await streamed_file("runs", form, _COLUMNS, records, numbers=_NUMBERS)
 
 
 async def _records(

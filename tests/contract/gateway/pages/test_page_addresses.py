@@ -160,7 +160,7 @@ async def test_what_is_chosen_for_a_comparison_stays_chosen_on_every_page(harnes
 async def test_the_filters_of_the_overview_go_with_its_part_and_its_files(harness: GatewayHarness) -> None:
     shown = await show(harness, "/?suite=glue&metric=f1&days=7", headers=PART)
     links = [a.get("href") for tag, a in shown.elements if tag == "a"]
-    assert "/export.csv?suite=glue&metric=f1&days=7" in links
+    assert "/export.parquet?suite=glue&metric=f1&days=7" in links
     selected = [a.get("value") for tag, a in shown.elements if tag == "option" and "selected" in a]
     assert len(selected) == 2
     assert ">f1</option>" in shown.html

@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pyarrow.parquet as pq
@@ -16,11 +17,12 @@ import pytest_asyncio
 
 from proctor.cli.results.cards.verify import check, read_card
 from proctor.v1 import export_service_pb2 as export_pb2
+from proctor.v1 import outcome_pb2, run_pb2
 from proctor.v1 import results_service_pb2 as results_pb2
-from proctor.v1 import run_pb2
 from proctor.v1 import run_record_service_pb2 as run_record_pb2
 from proctor.values.sample import Prompt
 from services.results.answers import postgres as postgres_exports
+from services.results.export import export_chosen
 from services.results.runs.run_plan import RunFacts, RunPlan, TaskProvenance
 from services.results.samples.sample import StoredSample
 from services.results.scoring.score import ScoringTarget
@@ -78,9 +80,11 @@ def text_sample(at: int) -> StoredSample:
     )
 
 
-async def exported(harness: ResultsHarness, plan: RunPlan, form: str, task: str = "") -> tuple[str, bytes]:
+async def exported(
+    harness: ResultsHarness, plan: RunPlan, form: str, task: str = "", **chosen: Any
+) -> tuple[str, bytes]:
     request = export_pb2.ExportRunRequest(
-        run_id=plan.run_id, format=export_pb2.ExportFormat.Value(f"EXPORT_FORMAT_{form}"), task=task
+        run_id=plan.run_id, format=export_pb2.ExportFormat.Value(f"EXPORT_FORMAT_{form}"), task=task, **chosen
     )
     pieces = [piece async for piece in harness.exports.ExportRun(request)]
     return pieces[0].file_name, b"".join(piece.content for piece in pieces)
@@ -148,6 +152,66 @@ async def test_parquet_has_typed_columns(harness: ResultsHarness, plan: RunPlan)
     assert table.column("score_acc").to_pylist() == [1.0, 0.0, 0.0, None, 1.0, None, None]
     assert table.column("choices").to_pylist()[0] == [" even", " odd"]
     assert json.loads(table.column("scores")[1].as_py())["mcc"] == [1, 0]
+
+
+async def test_chosen_outcomes_come_in_the_order_of_their_list_in_every_table(
+    harness: ResultsHarness, plan: RunPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_chosen, "_PER_PAGE", 2)
+
+    async def places(form: str, **chosen: Any) -> list[tuple[str, int]]:
+        name, file = await exported(harness, plan, form, **chosen)
+        assert name.startswith("chosen_parity_")
+        if form == "PARQUET":
+            rows = pq.read_table(io.BytesIO(file)).to_pylist()
+        elif form == "JSONL":
+            rows = [json.loads(line) for line in file.splitlines()]
+        else:
+            rows = list(csv.DictReader(io.StringIO(file.decode())))
+        return [(row["task"], int(row["doc_id"])) for row in rows]
+
+    six = results_pb2.OutcomeFilter(text="6")
+    wrong = results_pb2.OutcomeFilter(metric="acc", max_score=0.0)
+    for form in ("CSV", "JSONL", "PARQUET"):
+        assert await places(form, filter=six) == [("t1", 0), ("t1", 1)]
+        assert await places(form, filter=wrong) == [("t0", 1), ("t0", 2)]
+        assert await places(form, status=outcome_pb2.OUTCOME_STATUS_FAILED) == [("t0", 3)]
+        # More than a page.
+        order = {"sort": results_pb2.OUTCOME_SORT_SAMPLE, "is_descending": True}
+        assert await places(form, task="t0", **order) == [("t0", number) for number in (4, 3, 2, 1, 0)]
+        assert await places(form, filter=results_pb2.OutcomeFilter(text="no such text")) == []
+    whole = pq.read_schema(io.BytesIO((await exported(harness, plan, "PARQUET"))[1]))
+    assert pq.read_schema(io.BytesIO((await exported(harness, plan, "PARQUET", filter=six))[1])) == whole
+
+
+@pytest.mark.parametrize(
+    ("form", "chosen", "sentence"),
+    [
+        ("JSON", {"filter": results_pb2.OutcomeFilter(text="6")}, "only CSV, JSONL and Parquet"),
+        (
+            "LM_EVAL",
+            {"task": "t0", "status": outcome_pb2.OUTCOME_STATUS_SCORED},
+            "only CSV, JSONL and Parquet",
+        ),
+        ("CARD", {"sort": results_pb2.OUTCOME_SORT_TIME}, "only CSV, JSONL and Parquet"),
+        ("CSV", {"filter": results_pb2.OutcomeFilter(text="6"), "first_byte": 5}, "cannot be resumed"),
+        (
+            "CSV",
+            {"filter": results_pb2.OutcomeFilter(min_score=1, max_score=0)},
+            "must not be above max_score",
+        ),
+        (
+            "CSV",
+            {"filter": results_pb2.OutcomeFilter(text="6"), "task": "t7"},
+            "task must be one of the run's",
+        ),
+    ],
+)
+async def test_a_file_of_chosen_outcomes_is_refused_before_its_first_piece(
+    harness: ResultsHarness, plan: RunPlan, form: str, chosen: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(grpc.aio.AioRpcError, match=sentence):
+        await exported(harness, plan, form, **chosen)
 
 
 async def test_json_is_one_document_with_facts_figures_and_outcomes(

@@ -1,10 +1,13 @@
 """The answers of a run on a page: filters and addresses, pages, the chosen answer, hostile text."""
 
 import csv
+import io
 import json
 import re
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import aiohttp
+import pyarrow.parquet as pq
 import pytest
 
 from proctor.v1 import export_service_pb2 as export_pb2
@@ -74,6 +77,10 @@ async def test_file_has_all_answers_that_match(harness: GatewayHarness) -> None:
     table = await show(harness, f"{RESULTS}/export.csv?status=right")
     assert len(list(csv.DictReader(table.html.splitlines()))) == 1200
     assert table.headers["Content-Disposition"] == 'attachment; filename="answers_8f3c2a10.csv"'
+    url = f"{harness.http}{RESULTS}/export.parquet?status=right"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        parquet = pq.read_table(io.BytesIO(await response.read()))
+    assert (parquet.num_rows, str(parquet.schema.field("score_acc").type)) == (1200, "double")
 
 
 async def test_file_of_a_search_goes_on_after_a_page_without_a_match(harness: GatewayHarness) -> None:

@@ -1,8 +1,13 @@
-"""Whose answers a run has: those of its model, or what its tasks hold."""
+"""What an order says of its rollouts: how often it works on each task, and whose answers they are."""
 
 from proctor.v1 import run_pb2
 from proctor.values.rollout import AgentKind
 from proctor.wire.enums import member_of
+
+
+def row_rollouts(order: run_pb2.RunOrder, tasks: int) -> list[int]:
+    """By the index of the task; 0 for one that the run leaves out."""
+    return list(order.row_rollouts) or [max(1, order.rollouts)] * tasks
 
 
 def asks_no_model(order: run_pb2.RunOrder) -> bool:
