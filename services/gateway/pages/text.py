@@ -28,7 +28,8 @@ _MIN_SHOWN = 1e-6
 # Eighteen digits fit into a signed integer of 64 bits.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 # After these a name may go on in the next line.
-_PIECES = re.compile(r"(?<=[/_,])(?=.)")
+# Of a file the ending stays whole.
+_PIECES = re.compile(r"(?<=[/_,])(?=.)|(?<=.)(?=(?:\.[a-z]{2,8})+$)")
 _DECIMAL = re.compile(r"[+-]?[0-9]{0,18}\.?[0-9]{1,18}")
 
 

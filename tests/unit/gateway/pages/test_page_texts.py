@@ -62,6 +62,8 @@ def test_a_figure_has_the_unit_of_its_metric_and_of_those_beside_it() -> None:
 
 def test_a_name_may_break_after_its_parts_and_stays_text() -> None:
     assert text.breakable("exact_match,none") == "exact_<wbr>match,<wbr>none"
+    assert text.breakable("a_b.jsonl.gz") == "a_<wbr>b<wbr>.jsonl<wbr>.gz"
+    assert text.breakable("qwen2.5") == "qwen2.5"
     assert text.breakable("a/<b>_") == "a/<wbr>&lt;b&gt;_"
 
 

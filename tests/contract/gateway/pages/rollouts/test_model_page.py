@@ -40,7 +40,16 @@ async def test_the_latest_completed_run_of_each_benchmark_is_shown(harness: Gate
     put_history(harness)
     shown = await show(harness, f"/models/{MODEL}")
     assert shown.status == 200
-    for word in ("Suites", "Data sets", "Rollouts", "rows.jsonl", "82.3", "first 30 rows", "0.25", "pass@2"):
+    for word in (
+        "Suites",
+        "Data sets",
+        "Rollouts",
+        "rows<wbr>.jsonl",
+        "82.3",
+        "first 30 rows",
+        "0.25",
+        "pass@2",
+    ):
         assert word in shown.html, word
     links = [attributes.get("href") for tag, attributes in shown.elements if tag == "a"]
     assert {f"/runs/{RUN_ID}", f"/runs/{FIRST}"} <= set(links)
