@@ -27,6 +27,9 @@ MEMORY = "changes objects in memory"
 REPLACES_PROGRAM = "defines a command that runs the tests"
 ENCODES = "names the reward or the folder of the tests in a code"
 UNREAD = "cannot be read, and looks up names or executes texts"
+TRAPS = "executes commands between those of the shell that reads it"
+GIT_EXECUTES = "has git execute a command"
+STEERS = "steers a runner of tests"
 OWN_FOLDER = "searches its working folder for tests"
 # Plain `unittest` is imported by solutions too, such as for a mock.
 PARTS_OF_UNITTEST = frozenset({"case", "loader", "main", "result", "runner", "signals", "suite"})

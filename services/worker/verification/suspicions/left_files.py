@@ -1,6 +1,7 @@
 """Finds files that an agent left which may influence its tests, and cannot be removed."""
 
 import io
+import json
 import re
 import sys
 import tarfile
@@ -15,13 +16,13 @@ from services.common.sandboxes.errors import FilesRefused
 from services.common.sandboxes.sandbox import TarLimits
 from services.common.sandboxes.tar_files import ReadFile, read_files
 from services.worker.verification.agent_files import steers
+from services.worker.verification.suspicions import known_names as names
 from services.worker.verification.suspicions.compiled_code import suspicions_of_compiled
 from services.worker.verification.suspicions.known_names import RUNNERS
 from services.worker.verification.suspicions.other_texts import suspicions_of_text
 from services.worker.verification.suspicions.python_code import suspicions_of_code
 
 _SHADOWING = RUNNERS | {"unittest"}
-_STEERS = "steers a runner of tests"
 # Code of whole libraries takes a tree each; an agent's own is far shorter.
 _MAX_PARSED_BYTES = 4 * 1024 * 1024
 _MAX_TEXT_BYTES = 256 * 1024
@@ -55,14 +56,17 @@ def suspicions_in(tar: bytes, folder: str, workspace: bytes = b"", tests: bytes 
     is on the path of imports, `tests` is a tar of the tests. A blocking call of seconds for many files.
     Raises FilesRefused as `read_files` does.
     """
-    own = {(file.name, file.content) for file in _read(workspace, folder)}
+    own = {file.name: file.content for file in _read(workspace, folder)}
     linked = _linked_code(tar, folder)
     imported = _imported_by(tests) & sys.stdlib_module_names
     found: set[str] = set()
     code: list[_Code] = []
     for file in _read(tar, folder):
-        if (file.name, file.content) in own and file.name not in linked:
+        if own.get(file.name) == file.content and file.name not in linked:
             continue
+        scripts = _scripts(own[file.name], file.name) if file.name in own else {}
+        if scripts and scripts != _scripts(file.content, file.name):
+            found.add(f"{file.name} {names.STEERS}")
         found |= {f"{file.name} {what}" for what in _of_file(file, imported)}
         code += _code_in(file, linked)
     return tuple(sorted(found | set(_of_code(code))))
@@ -75,7 +79,7 @@ def _read(tar: bytes, folder: str) -> Iterator[ReadFile]:
 def _of_file(file: ReadFile, imported: frozenset[str] | set[str]) -> Iterator[str]:
     *folders, name = file.name.split("/")
     if steers(file.name) or (name == "pyproject.toml" and _OF_PYTEST.search(file.content)):
-        yield _STEERS
+        yield names.STEERS
     if name == "entry_points.txt" and b"pytest11" in file.content:
         yield "brings a plugin of pytest"
     if _SHADOWING & {*folders, name.removesuffix(".py")}:
@@ -86,6 +90,17 @@ def _of_file(file: ReadFile, imported: frozenset[str] | set[str]) -> Iterator[st
     yield from suspicions_of_compiled(file.name, file.content)
     if not _is_code(file) and len(file.content) <= _MAX_TEXT_BYTES:
         yield from suspicions_of_text(file.name, file.content)
+
+
+def _scripts(content: bytes, name: str) -> Mapping[str, object]:
+    """Those by which npm tests a package; empty for any other file."""
+    if PurePosixPath(name).name != "package.json":
+        return {}
+    try:
+        scripts = json.loads(content)["scripts"]
+        return {each: scripts.get(each) for each in ("pretest", "test", "posttest") if scripts["test"]}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return {}
 
 
 def _of_code(code: Sequence[_Code]) -> Iterator[str]:

@@ -19,15 +19,47 @@ _PROGRAMS = _SHELLS | {
     *(".php", ".java", ".kt", ".lua", ".r", ".jl", ".awk", ".sed", ".mk", ".cs", ".swift", ".scala", ".ml"),
 }
 _MAKEFILES = frozenset({"Makefile", "makefile", "GNUmakefile", "configure", "activate", "config"})
-_OF_TESTS = r"python[\d.]*|py\.?test|uvx?|pip[\d.]*|(?:ba|da)?sh|echo|test|cat|env|exit|node|npm|npx|java|go"
+_OF_TESTS = (
+    r"python[\d.]*|py\.?test|uvx?|pip[\d.]*|(?:ba|da)?sh|echo|test|cat|env|exit|node|npm|npx|java|go"
+    r"|\[|printf|grep|diff|cmp|jq|timeout|make|cargo|gcc|git|command|builtin|enable"
+)
 _REPLACES = re.compile(
-    rf"(?m)^[ \t;]{{0,40}}(?:function[ \t]{{1,9}})?(?:{_OF_TESTS})[ \t]{{0,9}}\([ \t]{{0,9}}\)"
+    r"(?m)^[ \t;]{0,40}(?:eval[ \t]{1,9})?(?:function[ \t]{1,9})?"
+    rf"(?:{_OF_TESTS})[ \t]{{0,9}}\([ \t]{{0,9}}\)"
     rf"|^[ \t;]{{0,40}}function[ \t]{{1,9}}(?:{_OF_TESTS})[ \t]{{0,9}}\{{"
     rf"|\balias[ \t]{{1,9}}(?:{_OF_TESTS})="
 )
 # Of the root itself: projects have folders of tests too.
 _NAMES_TESTS = re.compile(r"(?<![\w./$}~-])/tests(?:/(?:\*|[\w*-]{1,60}\.(?:py|sh)\b)|(?=[\s'\";)|&]|$))")
 _NAMES_LOGS = re.compile(r"(?<![\w./$}~-])/logs/?(?=[\s'\";)|&]|$)", re.MULTILINE)
+# What a shell executes before each command, so before those of tests that read the file by `source`.
+_TRAPS = re.compile(r"\btrap\b[^\n]{1,400}[\s'\"](?:DEBUG|RETURN)\b|\bBASH_COMMAND\b|\bextdebug\b")
+# The arguments of another process, or the script that reads the file.
+_ARGUMENTS = re.compile(
+    r"/proc/[^/\s]{1,40}/(?:cmdline|environ)\b"
+    r"|(?:\b(?:cat|sed|grep|awk|head|tail|tac|cut)\b[^\n|;&#]{1,200}\s|<\s{0,9})[\"']?\$(?:0|\{0\})(?![\w.])"
+)
+# Code without a program of its own is a library: who ends the process of its tests says that they passed.
+_HAS_MAIN = re.compile(
+    r"\bmain\s{0,9}\(|\bpackage\s{1,9}main\b|\A#!|process\.argv|process\.on\(|require\.main|import\.meta"
+)
+_ENDS = re.compile(
+    r"\b(?:_?exit|_Exit|quick_exit|System\.exit|halt|os\.Exit|process::exit|process\.exit)\s{0,9}"
+    r"\(\s{0,9}(?:0|EXIT_SUCCESS)?\s{0,9}\)|\breallyExit\b|\bprocess\s{0,9}\[|\bexit!\s{0,9}[(\n]|\"syscall\b"
+)
+_LIBRARIES = frozenset(
+    {".js", ".mjs", ".cjs", ".ts", ".c", ".cc", ".cpp", ".h", ".hpp", ".go", ".rs", ".rb", ".java", ".kt"}
+)
+# Code of others, as installers bring it.
+_OF_OTHERS = frozenset({"node_modules", "vendor", "third_party", "site-packages"})
+_COMMENTS = re.compile(r"//[^\n]*|/\*[^*]*\*/")
+# Settings of runners, by the names of their files.
+_SETTINGS = {
+    ".npmrc": re.compile(r"(?m)^\s{0,40}(?:script-shell|if-present|node-options)\s{0,9}="),
+    "config.toml": re.compile(r"(?m)^\s{0,40}runner\s{0,9}="),
+    "config": re.compile(r"(?mi)^\s{0,40}fsmonitor\s{0,9}=(?!\s{0,9}(?:true|false|1|0)\s{0,9}$)"),
+}
+_FOLDERS_OF_SETTINGS = {"config.toml": ".cargo", "config": ".git"}
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{12,400}={0,2}")
 _HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2}){10,200}")
 _ESCAPED = re.compile(r"(?:\\x[0-9a-fA-F]{2}|\\[0-7]{3}){6,200}")
@@ -76,16 +108,39 @@ def suspicions_of_text(name: str, content: bytes) -> Iterator[str]:
     path = PurePosixPath(name)
     is_shell = path.suffix in _SHELLS or path.name in _SHELLS or _starts_shell(text)
     if is_shell or path.name in _MAKEFILES:
-        if _REPLACES.search(text):
-            yield names.REPLACES_PROGRAM
-        # As a shell reads it: `/lo''gs`.
-        if _NAMES_LOGS.search(text) or names_reward(text.translate(_QUOTES).encode()):
-            yield names.REWARD
+        yield from _of_shell(text)
+    if path.suffix in _LIBRARIES and _OF_OTHERS.isdisjoint(path.parts) and _ends_process(text):
+        yield names.EXITS
+    yield from _of_settings(path, text)
     is_program = is_shell or path.suffix in _PROGRAMS or path.name in _MAKEFILES or text.startswith("#!")
     if is_program and _NAMES_TESTS.search(text):
         yield names.TESTS
     if any(_ENCODED.search(each) for each in _decoded(text)):
         yield names.ENCODES
+
+
+def _of_shell(text: str) -> Iterator[str]:
+    # As a shell reads it: `/lo''gs`.
+    read = text.translate(_QUOTES)
+    if _REPLACES.search(text) or _REPLACES.search(read):
+        yield names.REPLACES_PROGRAM
+    if _TRAPS.search(text):
+        yield names.TRAPS
+    if _ARGUMENTS.search(text):
+        yield names.ARGUMENTS
+    if _NAMES_LOGS.search(text) or names_reward(read.encode()):
+        yield names.REWARD
+
+
+def _of_settings(path: PurePosixPath, text: str) -> Iterator[str]:
+    folder = _FOLDERS_OF_SETTINGS.get(path.name, path.parent.name)
+    if path.name in _SETTINGS and path.parent.name == folder and _SETTINGS[path.name].search(text):
+        yield names.GIT_EXECUTES if folder == ".git" else names.STEERS
+
+
+def _ends_process(text: str) -> bool:
+    code = _COMMENTS.sub("", text)
+    return _ENDS.search(code) is not None and not _HAS_MAIN.search(code)
 
 
 def _starts_shell(text: str) -> bool:
