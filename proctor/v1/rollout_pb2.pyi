@@ -563,12 +563,15 @@ class RanTests(_message.Message):
     NAMES_FIELD_NUMBER: _builtins.int
     FAILED_FIELD_NUMBER: _builtins.int
     REWARD_USES_FIELD_NUMBER: _builtins.int
+    OTHER_RESULTS_FIELD_NUMBER: _builtins.int
     count: _builtins.int
     """How many."""
     failed: _builtins.int
     """Of how many a failure was printed."""
     reward_uses: _builtins.int
     """How often files of the reward were opened, closed, made or replaced while they ran; 0 where that is not known."""
+    other_results: _builtins.int
+    """How many results runners other than pytest printed."""
     @_builtins.property
     def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Their names without parameters, as far as they are known; one that several tests have is there several times."""
@@ -580,10 +583,11 @@ class RanTests(_message.Message):
         names: _abc.Iterable[_builtins.str] | None = ...,
         failed: _builtins.int = ...,
         reward_uses: _builtins.int = ...,
+        other_results: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "failed", b"failed", "names", b"names", "reward_uses", b"reward_uses"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "failed", b"failed", "names", b"names", "other_results", b"other_results", "reward_uses", b"reward_uses"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

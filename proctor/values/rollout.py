@@ -111,13 +111,15 @@ class RanTests:
 
     A name that several tests have, as those of one function with other parameters, is there several times.
     `failed` are those of which a failure was printed. `reward_uses`: how often files of the reward were
-    opened, closed or made meanwhile; 0 where that is not known.
+    opened, closed or made meanwhile; 0 where that is not known. `other_results`: how many results runners
+    other than pytest printed.
     """
 
     count: int = 0
     names: tuple[str, ...] = ()
     failed: int = 0
     reward_uses: int = 0
+    other_results: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,9 @@ class SolvedTests(RequestBody):
         le=INT32_MAX,
         description="How often files of the reward were opened, closed or made meanwhile; 0: not known",
     )
+    other_results: int = Field(
+        default=0, ge=0, le=INT32_MAX, description="How many results runners other than pytest printed"
+    )
 
 
 class RolloutsRequest(RequestBody):
@@ -223,6 +226,7 @@ class RolloutsRequest(RequestBody):
                     names=tests.names,
                     failed=tests.failed,
                     reward_uses=tests.reward_uses,
+                    other_results=tests.other_results,
                 )
                 for name, tests in self.solved_tests.items()
             },

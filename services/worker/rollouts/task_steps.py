@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from proctor.values.rollout import RanTests, RolloutStep, RolloutTask
 from services.worker.rollouts.rollout_result import TaskStepRecord
 from services.worker.verification.bundles import below, inflated
-from services.worker.verification.ran_tests import in_step, of_step, other_uses, together
+from services.worker.verification.ran_tests import fewer_results, in_step, of_step, other_uses, together
 from services.worker.verification.verifier_result import VerifierResult
 
 SETUP = "setup.sh"
@@ -62,7 +62,7 @@ def overall(steps: Sequence[TaskStepRecord], *, only_last: bool, solved: RanTest
     last = steps[-1].result
     ran = together(in_step(step.name, step.result.ran) for step in steps)
     is_full = not only_last and all(step.result.score >= 1 for step in steps)
-    uses = other_uses(ran.reward_uses or None, solved) if is_full else ()
+    uses = (*other_uses(ran.reward_uses or None, solved), *fewer_results(ran, solved)) if is_full else ()
     names = list(dict.fromkeys(name for step in steps for name, _ in step.result.rewards))
     found = [dict(step.result.rewards) for step in steps]
     means = tuple((name, sum(each.get(name, 0.0) for each in found) / len(steps)) for name in names)

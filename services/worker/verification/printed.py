@@ -13,8 +13,8 @@ _PARTS = (
     r"(?:UTC|GMT|(?:[ECMPJIBW]|CE|EE|WE|AE|NZ)[SD]?T|[+-]\d\d:?\d\d)(?: 20\d\d)?|[AP]M",
     # Seconds since the epoch, and since the start.
     r"\d{10,13}(?:\.\d+)?|\d+\.\d+(?=s?\])s?",
-    # A level, or the worker of pytest-xdist.
-    r"(?<=\[)\w+(?=\])",
+    # A level, or the worker of pytest-xdist, but no result.
+    r"(?<=\[)(?!PASS|FAIL|OK\])\w+(?=\])",
 )
 _AFTER = r"[\])|:>,-]*(?:\s+|(?<=[\])|:>-])|$)[\[(|>:-]*\s*"
 _STAMP = re.compile(rf"^[\s\[(]*(?:(?:{'|'.join(_PARTS)}){_AFTER})+")

@@ -43,7 +43,8 @@ def together(parts: Iterable[RanTests]) -> RanTests:
         ran = ran_tests(name for part in found for name in part.names)
     else:
         ran = RanTests(sum(part.count for part in found))
-    return replace(ran, failed=failed, reward_uses=uses)
+    others = sum(part.other_results for part in parts)
+    return replace(ran, failed=failed, reward_uses=uses, other_results=others)
 
 
 def other_uses(uses: int | None, solved: RanTests) -> Iterator[str]:
@@ -54,6 +55,16 @@ def other_uses(uses: int | None, solved: RanTests) -> Iterator[str]:
     if uses is not None and solved.reward_uses and uses != solved.reward_uses:
         times = f"{uses} times, and {solved.reward_uses} times on the task's solution"
         yield f"files of the reward were opened, closed or made {times}"
+
+
+def fewer_results(ran: RanTests, solved: RanTests) -> Iterator[str]:
+    """A suspicion where other runners than pytest printed fewer results than on the solution.
+
+    Of full rewards only: parts of a score may end early. More are those of tests that an agent has added.
+    """
+    if ran.other_results < solved.other_results:
+        more = f"{solved.other_results} on the task's solution"
+        yield f"{ran.other_results} results of tests were printed, but {more}"
 
 
 def other_tests(ran: RanTests, solved: RanTests) -> Iterator[str]:

@@ -28,7 +28,7 @@ from services.worker.verification.not_started import is_of_files, not_started
 from services.worker.verification.pytest_request import PytestRequest, programs_in
 from services.worker.verification.pytest_results import read_results
 from services.worker.verification.pytest_runner import PACKAGES, RUNNER, SITE
-from services.worker.verification.ran_tests import other_tests, other_uses, ran_tests, together
+from services.worker.verification.ran_tests import fewer_results, other_tests, other_uses, ran_tests, together
 from services.worker.verification.rewards import (
     LOGS,
     REWARD_FILES,
@@ -37,6 +37,8 @@ from services.worker.verification.rewards import (
     unended_session,
     without_result,
 )
+from services.worker.verification.runs.changed_tests import changed_tests
+from services.worker.verification.runs.other_runners import results_of_others
 from services.worker.verification.suspicions.compiled_code import is_cached
 from services.worker.verification.suspicions.left_files import suspicions_in
 from services.worker.verification.verifier_result import RubricScore, ScriptResult, VerifierResult, weighted
@@ -237,13 +239,18 @@ class VerifyRollout:
             verdict = replace(verdict, suspicions=(*verdict.suspicions, *unended))
         else:
             verdict = await read_reward(sandbox, result.text, task.solved_tests, suspicions)
-            verdict = replace(verdict, ran=replace(verdict.ran, reward_uses=result.uses or 0))
+            counted = 0 if verdict.ran.count else await asyncio.to_thread(results_of_others, verdict.log)
+            ran = replace(verdict.ran, reward_uses=result.uses or 0, other_results=counted)
+            verdict = replace(verdict, ran=ran)
         if not verdict.score:
             return verdict
+        changed = await changed_tests(sandbox, task)
         others = (*other_tests(verdict.ran, task.solved_tests), *_ended_early(result, task.verifier))
         # Tests with a reward for each part write it more often the more is done.
-        uses = other_uses(result.uses, task.solved_tests) if verdict.score >= 1 else ()
-        return replace(verdict, suspicions=(*verdict.suspicions, *uses, *others))
+        if verdict.score >= 1:
+            uses = other_uses(result.uses, task.solved_tests)
+            others = (*uses, *others, *fewer_results(verdict.ran, task.solved_tests))
+        return replace(verdict, suspicions=(*verdict.suspicions, *others, *changed))
 
 
 def with_packages(task: RolloutTask, packages: ImagePackages) -> RolloutTask:

@@ -5,6 +5,7 @@ import pytest
 from proctor.values.rollout import RanTests
 from services.worker.verification.pytest_results import read_results
 from services.worker.verification.ran_tests import (
+    fewer_results,
     in_step,
     of_step,
     other_tests,
@@ -12,6 +13,7 @@ from services.worker.verification.ran_tests import (
     ran_tests,
     together,
 )
+from services.worker.verification.runs.other_runners import results_of_others
 
 SOLVED = ran_tests(["t.py::a", "t.py::b[1]", "t.py::b[2]"])
 OTHERS = {
@@ -85,3 +87,41 @@ def test_tests_that_were_counted_have_no_names() -> None:
     results = read_results("t.py ..s.\n=== 3 passed, 1 skipped in 0.1s ===\n")
     assert results is not None
     assert results.ran == RanTests(3)
+
+
+OF_OTHERS = {
+    "TAP": "TAP version 13\nok 1 - a\nnot ok 2 - b\n1..2\n# pass 1\n",
+    "node": "✔ a (0.5ms)\n✖ b (0.1ms)\nℹ tests 2\n",
+    "mocha": "  a\n    ✓ one\n    1) two\n\n  1 passing (5ms)\n  1 failing\n",
+    "jest": "PASS ./a.test.js\nTests:       1 failed, 1 passed, 2 total\nTime: 1 s\n",
+    "vitest": " Test Files  1 passed (1)\n      Tests  1 failed | 1 passed (2)\n",
+    "go": "--- PASS: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL\n",
+    "cargo": "test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured\n",
+    "unittest": "..\n----\nRan 2 tests in 0.001s\n\nOK\n",
+    "Maven": "[INFO] Tests run: 2, Failures: 0, Errors: 0, Skipped: 0\n",
+    "rspec": "2 examples, 0 failures\n",
+    "CTest": "100% tests passed, 0 tests failed out of 2\n",
+    "PHPUnit": "OK (2 tests, 5 assertions)\n",
+    "words of a script": "[PASS] the file is there\n\x1b[31mFAIL: its sum is right\x1b[0m\n",
+}
+
+
+@pytest.mark.parametrize("runner", OF_OTHERS)
+def test_results_of_other_runners_are_counted(runner: str) -> None:
+    assert results_of_others(OF_OTHERS[runner]) == 2
+
+
+def test_lines_without_results_are_not_counted() -> None:
+    assert results_of_others("build ok\n 3 files passed on\nokay 1\nTests are in /tests\n") == 0
+
+
+@pytest.mark.parametrize("results", [0, 1, 2, 3])
+def test_fewer_results_than_on_the_solution_are_suspicious(results: int) -> None:
+    """More are those of tests that an agent has added."""
+    found = tuple(fewer_results(RanTests(other_results=results), RanTests(other_results=2)))
+    said = (f"{results} results of tests were printed, but 2 on the task's solution",)
+    assert found == (said if results < 2 else ())
+
+
+def test_results_of_other_runners_are_added() -> None:
+    assert together([RanTests(other_results=2), RanTests(other_results=3)]) == RanTests(other_results=5)
