@@ -365,3 +365,22 @@ def test_the_images_of_a_build_are_named() -> None:
     )
     assert facts.build.images == ("x", "y:", "z:1", "w")
     assert facts.build.fetches
+
+
+@pytest.mark.parametrize(
+    ("run", "command"),
+    [
+        ('["/bin/bash", "-c", "echo a > b"]', ("/bin/bash", "-c", "echo a > b")),
+        ('["sh", "-ec", "mkdir a && mkdir b"]', ("sh", "-ec", "mkdir a && mkdir b")),
+        ("--mount=type=cache,target=/var/cache mkdir a", ("/bin/sh", "-c", "mkdir a")),
+    ],
+)
+def test_steps_in_the_words_of_a_shell_and_beside_a_cache_are_executed(
+    run: str, command: tuple[str, ...]
+) -> None:
+    assert read(f"RUN {run}\n").steps[-1].command == command
+
+
+def test_a_step_that_reads_a_mounted_file_is_not_executed() -> None:
+    facts = read("RUN --mount=type=bind,source=a,target=/a cp /a /app/a\n")
+    assert not any("cp" in step.command[-1] for step in facts.steps)

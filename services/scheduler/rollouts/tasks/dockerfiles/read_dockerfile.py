@@ -38,6 +38,9 @@ _OF_WORKDIR = frozenset({"FROM", "ARG", "ENV", "WORKDIR"})
 _NOTED = frozenset({"USER", "VOLUME", "ONBUILD"})
 _COPY_FLAGS = frozenset({"from", "chown", "chmod", "link", "keep-git-dir", "checksum", "unpack"})
 _SHELLS = ("sh", "bash", "ash", "python3", "python")
+# A list of words that is a script of a shell.
+_OF_SHELL = (r"(?:/usr)?(?:/bin/)?(?:ba)?sh", r"-[eux]*l?c", r"(?s:.+)")
+_OF_NO_FILES = re.compile(r"(?:^|,)type=(?:cache|tmpfs)(?:,|$)")
 # Of an image that is not built.
 _MAX_LEFT_OUT = 100
 _SHOWN_LEFT_OUT, _SHOWN_CHARACTERS = 8, 80
@@ -219,7 +222,10 @@ class _Build:
             if found and not self._found_stage(found[1]):
                 self._images.append(found[1])
         program, script = self._program(instruction)
-        is_plain = program[0].rsplit("/", 1)[-1] in _SHELLS and instruction.flag("mount") is None
+        # A cache is empty where none was kept, and a file system in memory is empty always.
+        mounts = [value for option, value in instruction.flags if option == "mount"]
+        is_mounted = not all(_OF_NO_FILES.search(each) for each in mounts)
+        is_plain = program[0].rsplit("/", 1)[-1] in _SHELLS and not is_mounted
         if is_plain and program[0].endswith(("python", "python3")):
             chosen = ChosenRun(script)
         else:
@@ -251,6 +257,8 @@ class _Build:
     def _program(self, instruction: Instruction) -> tuple[tuple[str, ...], str]:
         """The shell with its options, and the script. A heredoc alone is the script."""
         words = instruction.json_words
+        if words is not None and len(words) == len(_OF_SHELL) and all(map(re.fullmatch, _OF_SHELL, words)):
+            return (words[0], words[1]), words[2]
         if words is not None:
             return ("/bin/sh", "-c"), shlex.join(words)
         if len(instruction.heredocs) == 1 and _is_heredoc(instruction.rest):
