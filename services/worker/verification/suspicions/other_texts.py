@@ -34,10 +34,10 @@ _NAMES_TESTS = re.compile(r"(?<![\w./$}~-])/tests(?:/(?:\*|[\w*-]{1,60}\.(?:py|s
 _NAMES_LOGS = re.compile(r"(?<![\w./$}~-])/logs/?(?=[\s'\";)|&]|$)", re.MULTILINE)
 # What a shell executes before each command, so before those of tests that read the file by `source`.
 _TRAPS = re.compile(r"\btrap\b[^\n]{1,400}[\s'\"](?:DEBUG|RETURN)\b|\bBASH_COMMAND\b|\bextdebug\b")
-# The arguments of another process, or the script that reads the file.
+# The arguments of another process, or the script that reads the file; `$0` of awk is a line.
 _ARGUMENTS = re.compile(
     r"/proc/[^/\s]{1,40}/(?:cmdline|environ)\b"
-    r"|(?:\b(?:cat|sed|grep|awk|head|tail|tac|cut)\b[^\n|;&#]{1,200}\s|<\s{0,9})[\"']?\$(?:0|\{0\})(?![\w.])"
+    r"|(?:\b(?:cat|sed|grep|head|tail|tac|cut)\b[^\n|;&#]{1,200}\s|<\s{0,9})[\"']?\$(?:0|\{0\})(?![\w.])"
 )
 # Code without a program of its own is a library: who ends the process of its tests says that they passed.
 _HAS_MAIN = re.compile(

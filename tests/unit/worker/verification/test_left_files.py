@@ -132,6 +132,7 @@ def test_texts_that_steer_or_name_the_tests_are_suspicious(name: str, content: b
         ("data.zip", _zipped("a.csv", b"1,2\n")),
         ("run.sh", b'trap \'rm -f x\' EXIT\ncd "$(dirname "$0")"\nsed -n \'s/^# //p\' "$0"\n'),
         ("run.sh", b"if [ -f x ]; then echo; fi\nx[1]=2\n"),
+        ("run.sh", b"cat a.csv | awk -F, '$4 > 100 {print $0}' > b.csv\nawk '{ print $0 }' c\n"),
         ("main.c", b"int main() { if (help()) exit(0); exit(run()); }\n"),
         ("f.c", b"void fail() { exit(1); } /* not exit(0) */\n"),
         ("server.js", b"process.on('SIGTERM', () => process.exit(0))\n"),
