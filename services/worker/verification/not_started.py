@@ -28,6 +28,8 @@ _OF_OTHERS = re.compile(
     r"^Ran 0 tests in |^NO TESTS RAN|^No tests? (?:suites? )?found|\[no test files\]|no tests to run"
     r"|No solution found when resolving |Could not find a version that satisfies the requirement "
     r"|\\r': command not found|\^M: bad interpreter"
+    # No sandbox has them.
+    r"|^Cannot connect to the Docker daemon|^System has not been booted with systemd"
     r"|(?:can't open file|cannot open|bash:|sh: \d+:|line \d+:) '?/tests/[^:]*: .*No such file",
     re.IGNORECASE,
 )

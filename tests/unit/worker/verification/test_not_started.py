@@ -29,6 +29,8 @@ REASONS = [
     "Ran 0 tests in 0.000s",
     "ERROR: Could not find a version that satisfies the requirement pandas (from versions: none)",
     "pip: pandas cannot be installed: a sandbox has no network\n1 error in 0.10s",
+    "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+    "System has not been booted with systemd as init system (PID 1). Can't operate.",
     "test.sh: line 2: $'\\r': command not found",
     "python3: can't open file '/tests/test_state.py': [Errno 2] No such file or directory",
 ]
