@@ -165,6 +165,15 @@ def print_gate(console: Console, decided: comparison_pb2.Gate) -> None:
     )
     for name, run in zip(("run ", "base"), decided.runs, strict=True):
         say(console, f"{name} {run_line(run)}", style="dim")
+    if decided.tasks:
+        _print_tasks(console, decided)
+    for reason in decided.reasons:
+        say(console, f"Inconclusive: {reason}", style="yellow")
+    for warning in decided.warnings:
+        say(console, f"Note: {warning}", style="yellow")
+
+
+def _print_tasks(console: Console, decided: comparison_pb2.Gate) -> None:
     columns = (
         Column("task"),
         Column("metric", "whole"),
@@ -184,10 +193,6 @@ def print_gate(console: Console, decided: comparison_pb2.Gate) -> None:
         f"Limits are one-sided and corrected (Holm) over {counted(len(decided.tasks), 'task')}.",
         style="dim",
     )
-    for reason in decided.reasons:
-        say(console, f"Inconclusive: {reason}", style="yellow")
-    for warning in decided.warnings:
-        say(console, f"Note: {warning}", style="yellow")
 
 
 def _cells(task: comparison_pb2.GatedTask) -> Iterator[Cell]:

@@ -115,15 +115,12 @@ class CompareRuns:
         """Raises RecordNotFound, RunOfModelNotFound, RunNotFrozen, OtherBenchmark, OtherScoring,
         OtherOptions, NothingToCompare, NoCommonSamples, UnknownMetric; InvalidParameter for anything else
         that is wrong."""
-        run_ids = await self._run_ids(query)
-        records = await asyncio.gather(*(self.records.get(run_id) for run_id in run_ids))
+        records = await self._records(query)
         plans = [record.plan for record in records]
-        tasks = shared_tasks(plans, query.tasks)
-        check_comparable(records, tasks, is_forced=query.is_forced)
+        check_comparable(records, shared_tasks(plans, query.tasks), is_forced=query.is_forced)
         compared = _compared_metrics(plans, query)
         if not query.is_forced:
             check_options(plans, compared)
-        runs = await asyncio.gather(*(self._compared_run(record, compared) for record in records))
         key = ComparisonKey(
             runs=tuple((record.plan.run_id, record.epoch) for record in records),
             metrics=query.metrics,
@@ -135,6 +132,26 @@ class CompareRuns:
         if found is None:
             found = await self._differences(records, compared)
             self.cache.keep(key, found)
+        return await self._comparison(records, query, compared, found)
+
+    async def without_pairs(self, query: CompareQuery) -> Comparison:
+        """Runs and conditions alone, of runs that `compare` finds nothing to pair in. Raises as it does."""
+        return await self._comparison(await self._records(query), query, ComparedMetrics({}, ()), ())
+
+    async def _records(self, query: CompareQuery) -> list[RunRecord]:
+        run_ids = await self._run_ids(query)
+        return await asyncio.gather(*(self.records.get(run_id) for run_id in run_ids))
+
+    async def _comparison(
+        self,
+        records: Sequence[RunRecord],
+        query: CompareQuery,
+        compared: ComparedMetrics,
+        found: Sequence[Difference],
+    ) -> Comparison:
+        plans = [record.plan for record in records]
+        tasks = shared_tasks(plans, query.tasks)
+        runs = await asyncio.gather(*(self._compared_run(record, compared) for record in records))
         # Over all pairs at once: correcting each by itself would promise too much.
         differences, corrected_over = corrected(found)
         return Comparison(

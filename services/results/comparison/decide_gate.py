@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from proctor.values.comparison import MAX_MARGIN_POINTS
 from proctor.values.run import RunState
 from services.common.checked_fields import invalid_field
+from services.common.errors import DomainError
 from services.results.comparison.compare_runs import CompareQuery, CompareRuns
 from services.results.comparison.compared_metrics import shared_tasks, task_named
 from services.results.comparison.comparison import BENCHMARK, Comparison, Difference
+from services.results.comparison.errors import NoCommonSamples, NothingToCompare
 from services.results.comparison.gate import Gate, GateRules, gated_tasks
 from services.results.runs.conditions import CONDITIONS, MISSING_TASKS, DifferingCondition
 from services.results.runs.ports import RunRecordStore
@@ -40,7 +42,7 @@ class DecideGate:
     compare_runs: CompareRuns
 
     async def decide(self, query: GateQuery) -> Gate:
-        """Raises what `CompareRuns` raises but for differing conditions, and InvalidParameter."""
+        """Raises what `CompareRuns` raises but for differing conditions and states, and InvalidParameter."""
         _check(query)
         # What would be refused there is a condition that differs here.
         compared = CompareQuery(
@@ -49,28 +51,42 @@ class DecideGate:
             is_forced=True,
             metric_by_task=query.metric_by_task,
         )
-        comparison = await self.compare_runs.compare(compared)
+        comparison, problem = await self._compared(compared)
         records = await asyncio.gather(*(self.records.get(run.run_id) for run in comparison.runs))
         plans = [record.plan for record in records]
         tasks = shared_tasks(plans, query.tasks)
         differences = list(_gated(comparison, [BENCHMARK] if query.is_whole else tasks))
         samples = {task: _most_samples(plans, [task]) for task in tasks}
         samples[BENCHMARK] = _most_samples(plans, tasks)
-        without_metric = {*tasks} - {one.task for one in comparison.differences}
+        reasons = [
+            *_state_reasons(records),
+            *(f"Run {run.run_id} stopped early." for run in comparison.runs if run.is_stopped),
+            *_condition_reasons(comparison.conditions, query),
+        ]
+        if isinstance(problem, NothingToCompare) and not reasons:
+            # Nothing is wrong with the runs: they were not made to be gated.
+            raise problem
+        without_metric = {*tasks} - {one.task for one in comparison.differences} if not problem else ()
         return Gate(
             comparison.benchmark,
             comparison.runs,
             [
-                *_state_reasons(records),
-                *(f"Run {run.run_id} stopped early." for run in comparison.runs if run.is_stopped),
+                *([str(problem)] if problem else ()),
                 *(f"The runs have no metric of {task} in common." for task in sorted(without_metric)),
-                *_condition_reasons(comparison.conditions, query),
+                *reasons,
             ],
             comparison.conditions,
             comparison.warnings,
             await asyncio.to_thread(gated_tasks, differences, samples, query.rules),
             query.rules,
         )
+
+    async def _compared(self, query: CompareQuery) -> tuple[Comparison, DomainError | None]:
+        """With why there is nothing to pair, such as where a run failed before it had an answer."""
+        try:
+            return await self.compare_runs.compare(query), None
+        except (NothingToCompare, NoCommonSamples) as problem:
+            return await self.compare_runs.without_pairs(query), problem
 
 
 def _check(query: GateQuery) -> None:
