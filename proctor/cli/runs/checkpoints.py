@@ -104,7 +104,10 @@ def _of_bucket(url: str) -> Mapping[str, Mapping[str, _File]]:
         raise Refused("Buckets need the package obstore: pip install obstore.") from error
     found: dict[str, dict[str, _File]] = {}
     try:
-        for page in obstore.list(from_url(url)):
+        # An endpoint with http:// is the user's choice, as of the services.
+        is_file = url.startswith("file:")
+        store = from_url(url) if is_file else from_url(url, client_options={"allow_http": True})
+        for page in obstore.list(store):
             for one in page:
                 parts = PurePosixPath(one["path"]).parts
                 # Only what lies directly in a folder of the prefix.

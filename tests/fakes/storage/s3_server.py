@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
@@ -15,6 +16,9 @@ _HTTP_TIME = "Thu, 01 Jan 2026 00:00:00 GMT"
 
 
 class FakeS3:
+    # Of every object.
+    written_at = datetime.fromisoformat(_TIME)
+
     def __init__(self) -> None:
         self.contents: dict[str, bytes] = {}
         self.endpoint = ""

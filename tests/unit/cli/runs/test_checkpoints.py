@@ -9,6 +9,7 @@ import pytest
 
 from proctor.cli.runs.checkpoints import QUIET, Checkpoint, find_checkpoints, model_of
 from proctor.client.errors import Refused
+from tests.fakes.storage.s3_server import BUCKET, s3_server
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -74,6 +75,33 @@ def test_what_misses_a_part_or_is_still_written_waits(tmp_path: Path, place: str
     write(tmp_path / "nested" / "deeper", "config.json", "model.safetensors")
     (tmp_path / "notes.txt").write_text("not a folder")
     assert found(place) == ["pytorch", "whole"]
+
+
+def test_a_bucket_is_read_below_its_prefix_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with s3_server() as bucket:
+        for name, value in (
+            ("AWS_ENDPOINT_URL", bucket.endpoint),
+            ("AWS_ACCESS_KEY_ID", "any"),
+            ("AWS_SECRET_ACCESS_KEY", "any"),
+            ("AWS_REGION", "us-east-1"),
+        ):
+            monkeypatch.setenv(name, value)
+        for name in ("step-1000", "step-900", "sharded"):
+            bucket.put(f"run-7/{name}/config.json", b"{}")
+        for name in ("step-1000/model", "step-900/model", "sharded/model-00001-of-00002"):
+            bucket.put(f"run-7/{name}.safetensors", b"x")
+        # Another prefix with the same beginning.
+        bucket.put("run-70/step-1/config.json", b"{}")
+        bucket.put("run-70/step-1/model.safetensors", b"x")
+        place = f"s3://{BUCKET}/run-7"
+        whole = [Checkpoint(name, f"{place}/{name}") for name in ("step-900", "step-1000")]
+        assert find_checkpoints(place, NOW) == find_checkpoints(f"{place}/", NOW) == whole
+        assert find_checkpoints(place, bucket.written_at + QUIET - timedelta(seconds=1)) == []
+        bucket.put("run-7/sharded/model-00002-of-00002.safetensors", b"x")
+        assert found(place) == ["sharded", "step-900", "step-1000"]
+        bucket.delete(b"<Key>run-7/step-900/model.safetensors</Key>")
+        assert found(place) == ["sharded", "step-1000"]
+        assert found(f"s3://{BUCKET}/absent") == []
 
 
 def test_model_of_a_checkpoint_has_its_path_or_name() -> None:
