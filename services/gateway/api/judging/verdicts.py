@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from proctor.v1 import results_service_pb2 as results_pb2
 from services.gateway.api.dataset_runs.rows import judged_fields
 from services.gateway.api.dataset_runs.schemas import VerdictShown
-from services.gateway.backends.calls import ResultsCalls
+from services.gateway.backends.calls import ResultsCalls, SchedulerCalls
 from services.gateway.http.parameters import Cursor, JobId
 from services.gateway.http.paths import BENCHMARKING
 from services.gateway.http.presentation import present
@@ -43,6 +43,7 @@ class VerdictsPage(BaseModel):
     summary="The answers of a job with the verdicts of its judges on each of them",
 )
 async def list_verdicts(
+    scheduler: SchedulerCalls,
     results: ResultsCalls,
     job_id: JobId,
     *,
@@ -56,6 +57,8 @@ async def list_verdicts(
     limit: PageSize = 100,
     cursor: Cursor = "",
 ) -> VerdictsPage:
+    # A job that does not exist has no page, not an empty one.
+    await scheduler.run(job_id)
     request = results_pb2.ListOutcomesRequest(
         run_id=job_id, page_size=limit, page_token=cursor, includes_verdicts=True
     )

@@ -114,6 +114,8 @@ async def test_rest_lists_verdicts_disagreement_first(harness: GatewayHarness) -
         "place": None,
     }
     assert (answer["verdicts"][1]["verdict"], answer["verdicts"][1]["score"]) == (None, None)
+    status, _, _ = await call(harness, "GET", path.replace(RUN_ID, "00000000-0000-0000-0000-000000000000"))
+    assert status == 404
 
 
 @pytest.mark.parametrize(
