@@ -13,8 +13,10 @@ from proctor.wire.enums import word_of
 _PASS, _FAIL = comparison_pb2.GATE_VERDICT_PASS, comparison_pb2.GATE_VERDICT_FAIL
 _ALL_TASKS = "all tasks"
 _LONGEST = 80
+# Sentences of ours that may hold words of others.
+_LONGEST_SENTENCE = 1_000
 # All of them could be Markdown; an entity never is.
-_PUNCTUATION = re.compile(r"[^\w\s]", re.ASCII)
+_PUNCTUATION = re.compile(r"[^\w\s]|_", re.ASCII)
 # XML 1.0 has no other characters.
 _NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -50,14 +52,14 @@ def _markdown_lines(report: GateReport) -> Iterator[str]:
     word = word_of(comparison_pb2.GateVerdict, gate.verdict).upper()
     yield f"### {word}: {_plain(gate.benchmark)}"
     yield ""
-    run, base = (_plain(run_line(each)) for each in gate.runs)
+    run, base = (_plain(run_line(each), _LONGEST_SENTENCE) for each in gate.runs)
     yield f"{run} against {base}. Accepted drop: {points_text(gate.margin_points)} in each task."
     yield ""
     yield "| task | metric | run | base | run − base | limits | pairs | decision |"
     yield "|---|---|--:|--:|--:|--:|--:|---|"
     yield from (_row(task) for task in gate.tasks)
     for sentence in [*gate.reasons, *gate.warnings]:
-        yield f"\n- {_plain(sentence)}"
+        yield f"\n- {_plain(sentence, _LONGEST_SENTENCE)}"
     yield ""
     yield from _lost(report)
 
@@ -74,7 +76,7 @@ def _row(task: comparison_pb2.GatedTask) -> str:
         f"{one.difference:+z.4f}" if one.HasField("difference") else "–",
         limits,
         f"{one.pairs:,}",
-        f"{decision}: {_plain(task.reason)}" if task.reason else decision,
+        f"{decision}: {_plain(task.reason, _LONGEST_SENTENCE)}" if task.reason else decision,
     )
     return f"| {' | '.join(cells)} |"
 
@@ -108,10 +110,10 @@ def _row_link(report: GateReport, flip: comparison_pb2.Flip) -> str:
     return f"{report.pages}/runs/{report.run_id}/results?{query}#detail"
 
 
-def _plain(text: str) -> str:
+def _plain(text: str, longest: int = _LONGEST) -> str:
     """A text of others on one line, without any effect as Markdown or HTML."""
     one_line = " ".join(text.split())
-    cut = one_line if len(one_line) <= _LONGEST else f"{one_line[:_LONGEST]}…"
+    cut = one_line if len(one_line) <= longest else f"{one_line[:longest]}…"
     return _PUNCTUATION.sub(lambda found: _entity(found[0]), cut)
 
 

@@ -105,7 +105,8 @@ async def test_a_gate_is_an_exit_code_a_comment_and_a_report(
 ) -> None:
     comparisons = harness.results.comparisons
     comparisons.gate.CopyFrom(failed_gate())
-    hostile = "| [x](http://evil) <b>@all"
+    hostile = "| [x](http://evil) <b>@all _x_"
+    comparisons.gate.warnings.append(f"{'a long sentence of ours, ' * 20}with its end")
     comparisons.flips = [
         comparison_pb2.Flip(task="rte", doc_id=3, sample=9, second_score=1, first_prediction=hostile),
         # It got better.
@@ -122,6 +123,8 @@ async def test_a_gate_is_an_exit_code_a_comment_and_a_report(
     assert f"https://p.example/runs/{FIRST}/results?from=9&row=9.0#detail" in written
     assert "&#124; &#91;x&#93;" in written
     assert "<b>" not in written
+    assert "_x_" not in written
+    assert "with its end\n" in written
     assert "rte 4" not in written
     suite = ET.parse(report).getroot()[0]
     assert [(len(case), case.get("name")) for case in suite] == [
