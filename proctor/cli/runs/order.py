@@ -19,6 +19,7 @@ from proctor.cli.runs.judge_prompt import named_judge
 from proctor.client.errors import Refused
 from proctor.v1 import run_pb2
 from proctor.values.priority import default_priority
+from proctor.values.providers.rules import MAX_ROLLOUTS
 from proctor.values.run import window_seconds
 from proctor.wire.enums import words_of
 from proctor.wire.well_known import unless_empty
@@ -60,7 +61,11 @@ class OrderOptions:
     num_fewshot: Annotated[int | None, typer.Option(help="Examples in each prompt.")] = None
     rollouts: Annotated[
         int | None,
-        typer.Option(help="Repetitions of each sample; without it 1, or the repeats of the tasks."),
+        typer.Option(
+            min=1,
+            max=MAX_ROLLOUTS,
+            help="Repetitions of each sample; without it 1, or the repeats of the tasks.",
+        ),
     ] = None
     line_model: Annotated[
         list[str] | None,

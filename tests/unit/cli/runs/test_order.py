@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 from google.protobuf.json_format import MessageToDict
+from typer.testing import CliRunner
 
+from proctor.cli.__main__ import app
 from proctor.cli.runs.order import OrderOptions, labels_of, order_of, refuse_out_of_range
 from proctor.client.errors import Refused
+from proctor.exit_codes import ExitCode
 from proctor.v1 import run_pb2
 
 
@@ -148,3 +151,10 @@ def test_what_makes_no_sense_together_is_refused_in_a_sentence(given: OrderOptio
     with pytest.raises(Refused) as raised:
         order_of(given)
     assert raised.value.message.startswith(sentence)
+
+
+@pytest.mark.parametrize("count", ["0", "101"])
+def test_rollouts_that_no_run_has_are_refused_by_the_option(count: str) -> None:
+    ended = CliRunner().invoke(app, ["run", "--suite", "s", "--model", "m", "--rollouts", count])
+    assert ended.exit_code == ExitCode.REFUSED
+    assert "Invalid value for '--rollouts'" in ended.output
