@@ -141,12 +141,14 @@ def window_seconds(text: str) -> int:
     return int(found[1]) * _SECONDS[found[2]]
 
 
-def unparsed_warning(share: float | None, of: str = "") -> str:
+def unparsed_warning(share: float | None, of: str = "", *, is_judging: bool = False) -> str:
     """A sentence where figures may show the form of answers more than the model; "" where few are unparsed.
 
-    `share` of all answers; None without any.
+    `share` of all answers; None without any. `is_judging`: they are verdicts.
     """
     if share is None or share <= _MAX_UNPARSED_SHARE:
         return ""
-    unparsed = f"{share:.1%} of the answers could not be parsed and count as not right"
-    return f"{of and f'{of}: '}{unparsed}; look at them before the figures."
+    what = "answers could not be parsed and count as not right"
+    if is_judging:
+        what = "verdicts could not be parsed and have no score"
+    return f"{of and f'{of}: '}{share:.1%} of the {what}; look at them before the figures."

@@ -117,7 +117,7 @@ def _facts(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Iterator[tuple[
     failed = words.failures(dict(summary.failures)) or "none"
     yield "Failures of the machinery", f"{failed} (of {summary.total} samples; never scored)"
     if run.order.metrics or not run.order.dataset_id:
-        yield "Unparsed answers", _unparsed(summary)
+        yield "Unparsed answers", _unparsed(run, summary)
     usage = summary.usage
     cached = f" ({usage.cached_tokens} from a cache)" if usage.cached_tokens else ""
     thought = f" ({usage.reasoning_tokens} of reasoning)" if usage.reasoning_tokens else ""
@@ -129,12 +129,13 @@ def _facts(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Iterator[tuple[
     yield "Time", _time(run, summary)
     if run.order.reuse_answers:
         yield "Answers of earlier runs", f"{run.reused_answers}, without times and costs"
-    yield from _caveats(summary)
+    yield from _caveats(run, summary)
 
 
-def _caveats(summary: summary_pb2.RunSummary) -> Iterator[tuple[str, Cell]]:
+def _caveats(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> Iterator[tuple[str, Cell]]:
     """Conditions under which a figure means something else than its name says."""
-    if summary.answered and (warning := unparsed_warning(summary.unparsed / summary.answered)):
+    share = summary.unparsed / summary.answered if summary.answered else None
+    if warning := unparsed_warning(share, is_judging=run.order.HasField("judge")):
         yield "Warning", Text(warning, "yellow")
     if suspicions := suspicions_of(summary):
         yield "Rollouts", Text(suspicions, "yellow")
@@ -174,11 +175,12 @@ def _answers(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:
     return answered if run.order.metrics else f"{answered}, kept and not scored: no metric was ordered"
 
 
-def _unparsed(summary: summary_pb2.RunSummary) -> str:
+def _unparsed(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:
     if not (summary.unparsed and summary.answered):
         return str(summary.unparsed)
     share = summary.unparsed / summary.answered
-    return f"{summary.unparsed} ({share:.1%} of the answers; they count as not right)"
+    effect = "they have no score" if run.order.HasField("judge") else "they count as not right"
+    return f"{summary.unparsed} ({share:.1%} of the answers; {effect})"
 
 
 def _time(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> str:

@@ -218,6 +218,16 @@ def test_groups_stand_below_the_tasks(width: int, has_interval: bool) -> None:  
     assert shown.lines("Unparsed answers: 8 (0.9% of the answers; they count as not right)")
 
 
+def test_unparsed_verdicts_have_no_score() -> None:
+    shown = Shown()
+    task = summary_pb2.TaskSummary(task="correctness", metrics=[figure("verdict", 0.5)])
+    summary = summary_pb2.RunSummary(tasks=[task], answered=40, total=40, unparsed=4)
+    order = run_pb2.RunOrder(judge=run_pb2.Judge(run_id=RUN))
+    print_summary(shown.console, run_pb2.Run(run_id=RUN, order=order), summary)
+    assert shown.lines("Unparsed answers: 4 (10.0% of the answers; they have no score)")
+    assert shown.lines("Warning: 10.0% of the verdicts could not be parsed and have no score")
+
+
 def sample() -> suite_pb2.ShowSampleResponse:
     prompt = sample_pb2.Prompt(text="Review:\tfine \x1b[31m\nSentiment:")
     return suite_pb2.ShowSampleResponse(

@@ -57,7 +57,7 @@ def job_results(run: run_pb2.Run, summary: summary_pb2.RunSummary, now: datetime
         contamination=contamination_shown(summary),
         unparsed=summary.unparsed,
         **_rates(summary),
-        warnings=_warnings(summary),
+        warnings=_warnings(run, summary),
         timing=timing_shown(summary.timing),
         usage=USAGE.from_proto(summary.usage),
         cost=optional(summary, "cost"),
@@ -220,8 +220,9 @@ def _rates(counts: summary_pb2.TaskSummary | summary_pb2.RunSummary) -> dict[str
     }
 
 
-def _warnings(summary: summary_pb2.RunSummary) -> list[str]:
-    warning = unparsed_warning(_rate(summary.unparsed, summary.answered))
+def _warnings(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> list[str]:
+    rate = _rate(summary.unparsed, summary.answered)
+    warning = unparsed_warning(rate, is_judging=run.order.HasField("judge"))
     return [warning] if warning else []
 
 

@@ -60,6 +60,7 @@ class FiguresView(BaseModel):
     contamination: list[str]
     # Of rollouts: how many are suspicious, and the score of the others.
     suspicions: str
+    is_judging: bool
 
     @property
     def unparsed_rate(self) -> float | None:
@@ -67,7 +68,7 @@ class FiguresView(BaseModel):
 
     @property
     def warning(self) -> str:
-        return unparsed_warning(self.unparsed_rate)
+        return unparsed_warning(self.unparsed_rate, is_judging=self.is_judging)
 
     @property
     def has_figures(self) -> bool:
@@ -107,6 +108,7 @@ def figures_view(run: run_pb2.Run, summary: summary_pb2.RunSummary) -> FiguresVi
         timing=timing_shown(summary.timing),
         suspicions=suspicions_of(summary),
         contamination=list(contamination_sentences(summary)),
+        is_judging=run.order.HasField("judge"),
     )
 
 
