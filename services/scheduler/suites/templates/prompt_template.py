@@ -69,7 +69,7 @@ class PromptTemplate:
         except OverBudget as error:
             raise self._failure(f"was stopped: {error}") from error
         except _TEMPLATE_FAILURES as error:
-            raise self._failure(f"failed: {error}") from error
+            raise self._failure(f"failed: {str(error).rstrip('.')}") from error
         finally:
             BUDGET.reset(token)
 
