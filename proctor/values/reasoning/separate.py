@@ -32,6 +32,8 @@ _ANSWER_MARKS = (
     ("<|answer|>", "<|/answer|>"),
     ("<response>", "</response>"),
 )
+# Without reasoning before it, it may be a tag of any text.
+_OUTPUT = ("<output>", "</output>")
 _BOX, _BOX_END = "<|begin_of_box|>", "<|end_of_box|>"
 
 
@@ -69,7 +71,7 @@ def _unwrapped(found: SeparatedText) -> SeparatedText:
     if found.reasoning and begins.startswith("<|"):
         # The template of some models begins the turn again behind the reasoning.
         answer = begins = without_margins(begins[turn_end(begins) :])
-    for start, end in _ANSWER_MARKS:
+    for start, end in (*_ANSWER_MARKS, *((_OUTPUT,) if found.reasoning else ())):
         if begins[: len(start)].lower() == start.lower():
             answer = without_margins(begins[len(start) :].partition(end)[0])
             break

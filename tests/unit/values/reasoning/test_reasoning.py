@@ -27,6 +27,8 @@ HEADS = ("<|start_header_id|>think<|end_header_id|>", "<|start_header_id|>assist
         ("<think:opensource>Red?</think:opensource>Blue", "Blue"),
         ("<longcat_think>Red?</longcat_think>Blue", "Blue"),
         ("[THINK]Red?[/THINK]Blue", "Blue"),
+        ("<thinking>Red?</thinking>\n<output>\nBlue\n</output>", "Blue"),
+        ("<output>Blue</output>", "<output>Blue</output>"),
         ("◁think▷Red?◁/think▷Blue", "Blue"),
         ('<think time="3">Red?</think>Blue', "Blue"),
         ("<thought_process>Red?</thought_process>Blue", "Blue"),
