@@ -67,6 +67,7 @@ _CHANGED_BEHIND = re.compile(
     r"|(?<!\d)\s?[\d.,]+\s?(?:k|m|b|bn|mn)\b)",
     re.IGNORECASE,
 )
+_BELOW_ZERO = re.compile(r"\d ?(?:°[CF]?|degrees?(?: \w+)?|[CF])? below (?:zero|freezing)", re.IGNORECASE)
 _BOUND_BEHIND = re.compile(r"\d (?:[a-z]+ )?at (?:the )?(?:least|most)\b(?! \S?\d)", re.IGNORECASE)
 # "in her late 60s", "the 1990s"
 _DECADE = re.compile(
@@ -94,6 +95,8 @@ def makes_another_number(text: str) -> bool:
     if not text.isascii() and (
         _BOUND_IN_HAN.search(text) or _NO_COUNT_IN_HAN.fullmatch(text) or _ENDLESS.search(text)
     ):
+        return True
+    if " below " in folded and _BELOW_ZERO.search(text):
         return True
     if ("'" in text or '"' in text) and _INCHES.search(text):
         return True

@@ -69,6 +69,9 @@ _REFUSES = re.compile(
     r"""(?<!\bwho\s)(?<!\w\sthat\s)\b(?: cannot | can(?:'t|\snot) | could(?:n't|\snot)
         | (?:not|n't)\s(?:\w+\s)?(?:enough|possible|sufficient|know)
         | would\sneed\s(?:\d+\s)?(?:more|to\sknow|additional\sinf|further)
+        | i\sneed\s(?:\d+\s)?more\s(?:pieces?\sof\s)?(?:inf|data|details|context)\w*
+        | here\s(?:are|is)\s(?:the\s|some\s)?\d+\s(?:\w+\s)?(?:ways|steps|reasons|options|tips|examples|things
+          |methods|approaches|ideas|facts|points)
         | please\s(?:provide|clarify|share) | sorry
         | (?:the|this)\s(?:question|problem|task|exercise)\s(?:has|asks|contains|consists|says|states|mentions
           |requires|gives)
@@ -100,7 +103,7 @@ _WORDS_OF_REFUSALS = (
         "undetermined",
         "unknown",
     ),
-    *("incorrect", "wrong", "as an", "question", "problem", "task", "exercise"),
+    *("incorrect", "wrong", "as an", "question", "problem", "task", "exercise", "here are"),
     *("undefined", "no answer", "solution", "division"),
 )
 _DENIES = re.compile(
@@ -126,6 +129,7 @@ _GUESSES = re.compile(
     r"(?![^\n]*(?:=|\b(?:then|so|thus|hence|therefore)\b))"
     r"|\A\W*(?:for (?:example|instance)|e\.g\.|such as|(?:assume|suppose)(?: that)?"
     r"(?: (?:it is|it's|there (?:are|is)|we have))?),? \S?\d[\d.,]*(?: [a-z]+)?\W*\Z"
+    r"|\A\W*(?:assume|suppose)(?: that)? [a-z] ?(?:=|is|be) ?\S?\d[\d.,]*\W*\Z"
     r"|\A\W*let [a-z] ?(?:=|be) ?\S?\d[\d.,]*\W*\Z",
     re.IGNORECASE,
 )

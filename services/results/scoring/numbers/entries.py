@@ -19,6 +19,14 @@ _NUMBERED_ENTRY = re.compile(
     r"(?:[a-z] ?= ?)?(?P<value>[-$€£]{0,2}\d[\d.,]*)(?!\s?[-+*/×÷^=(\d])",
     re.MULTILINE | re.IGNORECASE,
 )
+_NAMED = r"[\"']?[^\W\d_][\w' ]{0,30}[\"']?: ?[-$€£]{0,2}\d[\d.,]*\d?(?: [a-z]+)?"
+_ON_ONE_LINE = re.compile(rf"\W*{_NAMED}(?:[,;] (?:and )?{_NAMED})+\W*")
+_ROW = re.compile(
+    r"^[ \t]*\|[ \t]*(?P<label>[^|\n]{1,80})\|(?:[^|\n]*\|)*?[ \t]*"
+    r"(?P<value>[-$€£]{0,2}\d[\d.,]*)[ \t]*\|[ \t]*$",
+    re.MULTILINE,
+)
+_BARE_LINE = re.compile(r"[ \t]*-?\d[\d.,]*[ \t]*")
 # One of several has one of these.
 _MARKS_OF_ENTRIES = ("2:", "2)", "3:", "3)", "b:", "b)", "B:", "B)", "c)", "ii)", "ii:")
 _STEPS = frozenset({"step", "stage"})
@@ -29,6 +37,8 @@ _SUM = re.compile(
 
 def has_several_entries(text: str) -> bool:
     """A list of named values without a sum at its end: which of them is the answer is not said."""
+    if _are_in_one_line(text) or ("\n" in text and (_are_rows(text) or _are_bare_lines(text))):
+        return True
     numbered = [*_NUMBERED_ENTRY.finditer(text)] if has_one_of(text, _MARKS_OF_ENTRIES) else []
     if (
         len(numbered) > 1
@@ -45,6 +55,32 @@ def has_several_entries(text: str) -> bool:
         return False
     last = [read_number(entry["value"]) for entry in entries[-2:]]
     return last[0] is not None and last[1] is not None and last[0].value != last[1].value
+
+
+def _are_in_one_line(text: str) -> bool:
+    """ "Tom: 3, Ann: 4", and {"a": 1, "b": 2}."""
+    if text.count(":") < 2 or not _ON_ONE_LINE.fullmatch(text):
+        return False
+    last = text.rpartition(":")[0].rpartition(",")[2]
+    return not _SUM.search(last)
+
+
+def _are_rows(text: str) -> bool:
+    """A table of values with names, whose last row is no sum."""
+    rows = [*_ROW.finditer(text)] if text.rstrip().endswith("|") else []
+    rows = [row for row in rows if any(map(str.isalpha, row["label"]))]
+    if len(rows) < 2 or text[rows[-1].end() :].strip() or _SUM.search(rows[-1]["label"]):
+        return False
+    return rows[-1]["value"] != rows[-2]["value"] and rows[-2].end() + 1 == rows[-1].start()
+
+
+def _are_bare_lines(text: str) -> bool:
+    """Nothing but several numbers, each on a line of its own."""
+    return (
+        text.strip().count("\n") > 1
+        and len({*text.split()}) > 2
+        and all(map(_BARE_LINE.fullmatch, text.strip().splitlines()))
+    )
 
 
 def _is_computed(name: str, above: str) -> bool:

@@ -89,6 +89,7 @@ _NO_NAMES = frozenset(
             "from",
             "and",
         ),
+        *("probably", "likely", "roughly", "approximately", "nearly", "precisely", "certainly"),
         *("we", "get", "equals", "that", "this", "not", "maybe", "perhaps", "option", "there", "has", "have"),
         *("solution", "integer", "digit", "digits", "percentile", "variance", "frequency", "population"),
         *("circumference", "payment", "side", "correct", "respuesta", "resultado", "resposta", "ergebnis"),
