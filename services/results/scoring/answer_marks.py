@@ -27,8 +27,8 @@ _FIELD = (
 )
 # A field of a list, or one of several with numbers, is a part of the answer.
 _NEXT_TURN = re.compile(
-    r"<\|[^|<>]{1,40}\|>|<\uff5c[^\uff5c<>]{1,40}\uff5c>|</?s>|<eos>|<pad>|\[EOS\]|<(?:start"
-    r"|end)_of_turn>|\[/?INST\]"
+    r"<\|[^|<>]{1,40}\|>|<\uff5c[^\uff5c<>]{1,40}\uff5c>|</?s>|<eos>|<pad>|\[EOS\]|\[end of text\]"
+    r"|<(?:start|end)_of_turn>|\[/?INST\]"
     rf"|\n[ \t#>\[(]*\*{{0,3}}(?:(?:{_ASKED})\s?\d{{0,2}}|{_FIELD})\W{{0,3}}:",
     re.IGNORECASE,
 )

@@ -24,7 +24,7 @@ _ONE_HYPHEN = str.maketrans(
 )
 # Fractions stay what they are.
 _IN_ONE_FORM = re.compile("[^\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209f\u2150-\u218f]+")
-_OPENING = " \t\n\r'([{#$•→「『（"
+_OPENING = " \t\n\r'([{#$•→➡「『（"
 _CLOSING = " \t\n\r.,:;!')]}$\\/•…。，！：；、」』）"
 # A letter of a script that sets words apart: not of Thai, Lao, Chinese, Japanese, Korean.
 SPACED = r"[^\W\u0e00-\u0eff\u1100-\u11ff\u2e80-\uffff]"
@@ -46,7 +46,11 @@ def unmarked(text: str) -> str:
     if not text.isascii():
         text = _RAISED.sub(lambda run: f"^{unicodedata.normalize('NFKC', run[0])}", text)
         text = _LOWERED.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text).translate(_ONE_HYPHEN)
-        text = _IN_ONE_FORM.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text).replace("’", "'")
+        text = (
+            _IN_ONE_FORM.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)
+            .replace("’", "'")
+            .replace("‘", "'")
+        )
     return _MARKUP.sub("", text).replace("_", " ")
 
 

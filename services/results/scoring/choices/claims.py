@@ -68,6 +68,8 @@ _TEXT_OF_LETTER = re.compile(
     r"(?P<text>[^\s][^\n?]*?)(?:[.!](?=\s|\Z)|(?=\n)|\Z)",
     re.IGNORECASE,
 )
+_LETTER_WITH_TEXT = re.compile(r"[(\[]?[A-J][.)\]:]")
+_UNENDED = re.compile(r"(?:,? [^\W\d_][\w'-]*){2,30}")
 _VARIABLE = re.compile(r"\s*[=<>+*/^-]")
 _APPOSITION = re.compile(r"[)\]]?(?:, [^,.;:?\n]{1,80},| - [^,.;:?\n-]{1,80} -)(?= (?:is|seems|would)\b)")
 _NOT_OTHERS = re.compile(
@@ -77,10 +79,13 @@ _NOT_OTHERS = re.compile(
 )
 _REMARK = re.compile(
     rf"\s*\((?!\s*{_TAKES_BACK})(?:(?:confidence|certainty)[^()\n]{{0,40}}"
+    rf"|(?:i am |i'm )?(?:about |around )?(?:100|[6-9]\d) ?% (?:sure|certain|confident|confidence)"
     rf"|[^()\n%]{{1,200}})\)(?=[\s.!,;。です입]|\Z)",
     re.IGNORECASE,
 )
-_SENTENCE_ENDS = re.compile(r"\Z|[.!,;)\n]")
+_SENTENCE_ENDS = re.compile(
+    r"\Z|[.!,;)\n]|is (?:the|my|our) (?:(?:final|correct) )?(?:answer|choice|option)\b(?=\W*(?:\Z|[A-Z\n]))"
+)
 _AFTER_SENTENCE = re.compile(r"[.!。।)\]}]\s*\Z")
 # Behind a computation, and no heading above its options.
 _BLANK_LINE = re.compile(r"(?<=[\d)\]}%$])[ \t]*\n[ \t]*\n\s*\Z")
@@ -95,7 +100,7 @@ _NUMBERED = re.compile(r"\s*(?:(\d{1,2})[.)]|Q(?:uestion)?\s?\d{0,3}[.:)])\s+")
 _LEADS_IN = re.compile(rf"{SO}[,:]? ", re.IGNORECASE)
 _COLON = re.compile(rf":\s+(?!{_TAKES_BACK})(?=\S)", re.IGNORECASE)
 _COMMA = re.compile(rf",\s+(?!{_TAKES_BACK})(?=\S)", re.IGNORECASE)
-_BEGINS = re.compile(r"\A(?:[\s#>→⇒∴]|[-=]{1,2}>|[•-]\s+(?![\d.]))*")
+_BEGINS = re.compile(r"\A(?:[\s#>→⇒➡∴]|[-=]{1,2}>|[•-]\s+(?![\d.]))*")
 _SURELY = (
     "(?:definitely|clearly|certainly|obviously|undoubtedly|surely|(?:most )?likely|probably|of course"
     "|without (?:a |any )?doubt),? "
@@ -144,7 +149,7 @@ def _boxed(answer: str, options: ChoiceOptions) -> Iterator[StatedChoice]:
     if "box" not in answer:
         return
     for found in BOXED.finditer(answer):
-        before, after = sentence_before(answer, found.start()), answer[found.end() : found.end() + 20]
+        before, after = sentence_before(answer, found.start()), answer[found.end() : found.end() + 48]
         is_plain = _SENTENCE_ENDS.match(after.lstrip(_EDGES_OF_FORMULA)) and is_own(before, leads_in=False)
         inside = found[1].strip(_EDGES_OF_FORMULA)
         label = _being_boxed(inside, options)
@@ -201,7 +206,12 @@ def _in_sentences(answer: str, folded: str, options: ChoiceOptions) -> Iterator[
 
 def _claimed(answer: str, stated: Statement, options: ChoiceOptions) -> StatedChoice | None:
     """None where the sentence says more, or only mentions a choice."""
+    worded = None
     for named in options.named_at(answer, stated.end):
+        if worded and named.is_letter and named.label == worded.label:
+            # Its text is known: what goes on behind that is no part of the claim.
+            return StatedChoice(named.label, worded.end)
+        worded = named if _goes_on_behind(answer, stated.end, named) else None
         tail = TAIL.match(answer, named.end)
         end = _end_of_text(answer, named, options) or _end(
             answer, tail.end() if tail else named.end, named, options
@@ -209,6 +219,17 @@ def _claimed(answer: str, stated: Statement, options: ChoiceOptions) -> StatedCh
         if end and not (stated.is_short and answer[named.end : end.claim].strip(" .!。\n")):
             return StatedChoice(named.label, end.claim, is_letter=named.is_letter)
     return None
+
+
+def _goes_on_behind(answer: str, start: int, named: Named) -> bool:
+    """Whether a letter with its text begins a sentence that breaks off: "B. Paris has been the"."""
+    return (
+        answer[-1].isalnum()
+        and not named.is_letter
+        and named.label is not None
+        and _LETTER_WITH_TEXT.match(answer, start) is not None
+        and _UNENDED.fullmatch(answer, named.end) is not None
+    )
 
 
 def _end_of_text(answer: str, named: Named, options: ChoiceOptions) -> "_End | None":

@@ -14,6 +14,7 @@ _CLAUSE_ENDS = re.compile(
     r"|, (?=(?:leaving|which (?:leaves|means|makes|gives)|as|so|thus|hence|therefore|not|and not|nor"
     r"|making|meaning|given"
     r"|and (?:so|thus|hence|therefore))\b)"
+    r"|\s(?=leaves (?:only |just |us with )?(?:(?:option|choice|answer) )?[(\[]?X)"
     r"|(?<=X)[)\]]? \(?(?=(?:(?:and )?not (?:the |an? |option )?[(\[]?X|than ))|\((?=not )",
     re.IGNORECASE,
 )
@@ -21,7 +22,8 @@ _CLAUSE_ENDS = re.compile(
 _LEADS_IN = re.compile(
     r"\W*(?:although|though|while|since|because|as|given|despite|whereas|based on|considering|in|looking at"
     r"|after|with|when|between|of|among)\b(?P<reason>[^;:\n]*?),\s+"
-    r"(?=(?:the|this|it|i|we|that|option|choice|answer|[A-J]|X+|my|he|she|they)\b)",
+    r"(?=(?:the|this|it|i|we|that|option|choice|answer|only|[A-J]|X+(?!\)?(?:,| and| or| nor))|my|he"
+    r"|she|they)\b)",
     re.IGNORECASE,
 )
 _IF = re.compile(r"\bif\b", re.IGNORECASE)
@@ -81,7 +83,7 @@ _LEADS_TO = re.compile(
     r"\b(?:(?:classic|characteristic|typical|pathognomonic|diagnostic) (?:for|of)|points? (?:to"
     r"|towards?)|corresponds? to|matches|match|consistent with|leaves?|leaving"
     r"|explained by|explains?|describes|makes?|making|indicat\w+|suggest\w*|favou?rs?|supports?|equals|gives?"
-    r"|yields?|known as|called|termed|fits?|leads? to|leading to|example of|job of|only X|refers? to"
+    r"|yields?|known as|called|termed|fits?|leads? to|leading to|example of|job of|only X+|refers? to"
     r"|is the term|must be|has to be|due to|caused by)\b",
     re.IGNORECASE,
 )
@@ -90,6 +92,7 @@ _DENIES = any_of(
     r"|inconsistent|implausible|less",
     r"(?:anything|everything|all) but|unlike|despite|instead|than|without|contradict\w*|rather|fails?"
     r"|lacks?|compared|contrast|opposed"
+    r"|eliminating|elimination of|(?:cross|strik)(?:ing|ed)? out|dismiss\w*"
     r"|untrue|mistakes?|traps?|distractors?|misconceptions?|pitfalls?|too|impossible|other than"
     r"|odd one|improbable|insufficient|weak\w*",
     before=r"\b",

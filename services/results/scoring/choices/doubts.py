@@ -31,6 +31,9 @@ _BREAKS_OFF = re.compile(
 NO = frozenset({"no", "false"})
 YES = frozenset({"yes", "true", "correct", "entailment", "acceptable", "positive"})
 _AFFIRMS = re.compile(r"[\s,]*(?:that|this|it)(?: is|'s) (?:correct|right|true)\b", re.IGNORECASE)
+# "Yes, because there is no evidence against it."
+_DENYING_REASON = re.compile(r"[\s,]*because (?!not?\b)[^.!?;\n]*[.!]?\s*", re.IGNORECASE)
+_NO_OF_NOUN = re.compile(r"\bno(?= [a-z]+ (?:of|for|to|that|in|against|between|about|with)\b)")
 _AFFIRMS_NO = re.compile(
     r"[\s,]*(?:that|this|it)(?: is|'s) (?:false|wrong|incorrect|untrue)[\s.!]*", re.IGNORECASE
 )
@@ -44,7 +47,9 @@ _SUMS_UP = re.compile(
 # Not a share, which another choice may have more of.
 _COUNTS = re.compile(r"\s*\d+ (?:out )?of \d+(?!\s*%)")
 _EXCLUDES = re.compile(
-    r"[\s,]*\((?:not|rather than|instead of) (?:[^()\n]{1,40}|\([^()\n]{1,4}\))\)", re.IGNORECASE
+    r"[\s,]*\((?:not|rather than|instead of) (?:[^()\n]{1,40}|\([^()\n]{1,4}\))\)"
+    r"|\s*,? instead of (?:(?:option|choice) )?\(?(?-i:[A-J])\)?(?=[.!]?\s*\Z)",
+    re.IGNORECASE,
 )
 # What follows the mark of a list, or the name of a field, is no claim.
 _MARKED = re.compile(
@@ -56,11 +61,15 @@ _CONFIRMS = re.compile(
     re.IGNORECASE,
 )
 DENIES_OTHER = re.compile(
-    r"\b(?:not|no|nor|neither|than|over|unlike|isn't|aren't|wasn't)(?: an?| the)?(?: option| choice"
-    r"| answer)? ?[(\[]?\Z",
+    r"\b(?:not|no|nor|neither|than|over|unlike|isn't|aren't|wasn't|instead of)(?: an?| the)?(?: option"
+    r"| choice| answer)? ?[(\[]?\Z",
     re.IGNORECASE,
 )
-IS_WRONG = re.compile(r"[)\]]? (?:is|are|was|were) (?:\w+ly )?(?:wrong|incorrect|false|not\b)", re.IGNORECASE)
+IS_WRONG = re.compile(
+    r"[)\]]? (?:is|are|was|were) (?:\w+ly )?(?:wrong|incorrect|false|not\b)"
+    r"|(?:选?项|選項)?(?:是|的说法)?(?:错|錯|不正|不对|不符|不选)",
+    re.IGNORECASE,
+)
 # Words with "no" that deny nothing: "Yes. No other country has it."
 _AFFIRMING_NO = re.compile(r"\bno (?:other|doubt|question|wonder|matter|one else)\b", re.IGNORECASE)
 _STANDS_FOR = re.compile(r"[)\]]? (?:is|was|says|means|stands for) (?:the |an? )?", re.IGNORECASE)
@@ -69,6 +78,14 @@ _IN_PASSING = re.compile(
     r"(?!(?:is|are|was|were|must be|seems?|could be|may be|might be) "
     r"(?:(?:also|the|more|most|a|clearly|in fact|both|all|equally) )*"
     r"(?:correct|right|true|best|likely|better|possible|plausible|valid|acceptable|answers?))[^\W\d_]",
+    re.IGNORECASE,
+)
+# "Because A is in the UK, C is in Germany and D is in Spain": it goes on to tell of others.
+_REASON = re.compile(r"[\s,;(-]*(?:because|since|as|given that)\b", re.IGNORECASE)
+_NEXT_OF_REASON = re.compile(r"(?:\w, (?:and |while |whereas )?|\w (?:and|while|whereas) )[(\[]?\Z")
+_TELLS = re.compile(
+    r"[)\]]? (?:is|are|was|were|has|have|had|refers? to|describes?|represents?|lies|belongs?|does|do"
+    r"|occurs?|causes?|leads?|involves?|applies)\b",
     re.IGNORECASE,
 )
 _CLAIMS_OTHER = any_of(
@@ -175,12 +192,12 @@ def is_taken_back(rest: str, label: int, options: ChoiceOptions) -> bool:
     if form in NO and _CONFIRMS.match(rest) and not _DENIAL.match(rest):
         return True
     # "No. It is not so." agrees with itself, and "Yes. It is not so." does not.
-    is_affirmed = form in YES and _AFFIRMS.match(rest)
+    is_affirmed = form in YES and (_AFFIRMS.match(rest) or _DENYING_REASON.fullmatch(rest))
     if not is_affirmed and (
         (form not in NO and _VERDICT.match(rest)) or (form in YES and _DENIAL.match(rest))
     ):
         return True
-    return _names_another(rest, label, options)
+    return _names_another(_NO_OF_NOUN.sub("a", rest) if is_affirmed else rest, label, options)
 
 
 def _denied_abroad(rest: str) -> bool:
@@ -219,5 +236,8 @@ def _is_meant(group: list[Mention], rest: str, label: int) -> bool:
     before, after = rest[max(0, group[0].start - _BEFORE) : group[0].start], rest[group[-1].end :][:_BEFORE]
     if DENIES_OTHER.search(before) or IS_WRONG.match(after):
         return label in labels
+    is_told_next = _NEXT_OF_REASON.search(before) and _TELLS.match(after) and _IN_PASSING.match(after)
+    if is_told_next and _REASON.match(rest):
+        return False
     before = _MARKED.sub("", before)
     return bool(_CLAIMS_OTHER.search(before)) or not _IN_PASSING.match(after)

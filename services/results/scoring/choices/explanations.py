@@ -21,7 +21,9 @@ _UNDOES = any_of(
     r"(?:determined?|answer(?:ed)?|say|tell|decide|choose)",
 )
 _OF_OTHERS = re.compile(
-    r"\W*(?:why )?(?:are |not |is )?(?:the |all )?(?:others?|remaining|rest)\b(?! (?:hand|possib|candidate))",
+    r"\W*(?:解析|分析|详解|詳解|解释|解釋|说明|理由|点评)[:：\s]*"
+    r"|\W*(?:why )?(?:are |not |is )?(?:the |all )?(?:others?|remaining|rest)\b"
+    r"(?! (?:hand|possib|candidate))",
     re.IGNORECASE,
 )
 _WHY = re.compile(r"\W*(?:why|how|what)\b", re.IGNORECASE)

@@ -19,6 +19,7 @@ _OF_OPTION = re.compile(
 _GOES_ON = re.compile(
     r"\s*(?:\Z|[.,;:!?)\]\n(，。、；：）]|-\s|[=-]>|[→⇒\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]"
     r"|(?:o|ou|oder|of|или|и|y|e|et|und|veya|ve|atau|to|through|with|&|/) [A-J]\b"
+    r"|(?:matches|fits)[.!]?(?:\Z|\n)|(?:correct|right)\b(?! \w)"
     r"|(?:is|was|are|as|because|since|best|it is|therefore|which|would|has|must|seems|fits|works|and|or|for"
     r"|most|indeed|correctly|accurately|here|the|die|der|das|la|le|el|il|de|het|ist|est|es|è|é)\b)",
     re.IGNORECASE,

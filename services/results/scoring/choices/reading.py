@@ -72,10 +72,19 @@ _REPLACED_ABROAD = re.compile(
     r"(?:\b(?:no|non|não) (?P<verb>es|è|é)|\bnicht|\bniet|\bce n'est pas|不是|并非|並非)"
     r" ?(?:la |el |die |a )?\(?[A-J]\)?[,，、]? ?"
     r"(?:sino|bensí|bensì|ma|mas|mais|sondern|maar|而是)(?: es| è| é| c'est)? (?=\(?[A-J]\b|la |el )"
-    r"|不是 ?[A-J][,，、]? ?而是",
+    r"|不是 ?[A-J][,，、]? ?而是"
+    r"|\b(?:no (?=es )|não (?=é )|non (?=è ))(?:es|é|è) (?:la |a )?\(?[A-J]\)?[,;] "
+    r"(?=(?:es|é|è) (?:la |a )?\(?[A-J]\b)"
+    r"|\bне \(?[A-J]\)?, а (?=\(?[A-J]\b)|(?<!\w)\(?[A-J]\)? değil,? (?=\(?[A-J]\b)"
+    r"|不是 ?[A-J](?:选?项|選項)?[,，、;；]? ?(?=是 ?[A-J])|(?<!\w)[A-J] ?では?なく、?,? ?(?=[A-J])"
+    r"|(?<!\w)[A-J](?:가|이)? ?아니라,? ?(?=[A-J])",
     re.IGNORECASE,
 )
-_WORDS_OF_REPLACING = (" sino ", " bens", " ma ", " mas ", " mais ", "sondern ", " maar ", "而是")
+_WORDS_OF_REPLACING = (" sino ", " ma ", " mas ", " mais ", "sondern ", " maar ", " no es ")
+_ALL_WORDS_OF_REPLACING = (
+    *_WORDS_OF_REPLACING,
+    *(" bens", "ão é ", "on è ", "не ", "değil", "不是", "并非", "並非", "なく", "아니라"),
+)
 _NOT_ANOTHER = re.compile(r"(?<=[A-J])[,，] ?(?:而)?不是 ?[A-J](?=[。.]?\s*\Z)")
 _GOING_ON = (" is\n", " are\n", " be\n", " choose\n", " select\n", " pick\n", " reject\n", " exclude\n")
 _SENTENCE_GOES_ON = re.compile(
@@ -102,9 +111,10 @@ _GOES_ON = re.compile(
 )
 _SHORT_REPLY = re.compile(r"\W*yes,? (?:it|this|that|he|she) (?:is|was|does|did|has|can)", re.IGNORECASE)
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
+_IN_DIGITS = ("1st", "2nd", "3rd", "4th", "5th")
 # Of several, "my second choice" is what somebody would choose next.
 _PLACE = re.compile(
-    rf"(?<!my )(?<!your )\b(?:the )?(?:(?P<word>{'|'.join(_ORDINALS)})|(?P<last>last|final))"
+    rf"(?<!my )(?<!your )\b(?:the )?(?:(?P<word>{'|'.join((*_ORDINALS, *_IN_DIGITS))})|(?P<last>last|final))"
     r" (?:(?:answer )?(?:option|choice|alternative)(?! ?[:=→]| (?:is|would be|will be):? ?\(?(?-i:[A-J])\b)"
     r"|one(?=[.,!]|\Z| is (?:right|correct|the (?:right|correct|answer))\b))\b"
     r"|\b(?:option|choice|alternative|answer choice) (?:#|no\. ?|number )?(?P<digit>[1-9])(?![\w.%])",
@@ -126,6 +136,9 @@ def named_choice(
     answer = final_answer(text)
     forms = {text.strip(), answer}
     exact = [label for label, choice in enumerate(choices) if choice.strip() in forms]
+    if not exact and answer in texts:
+        # Also where they differ in case alone: "AaBb" and "AABB".
+        exact = [label for label, choice in enumerate(texts) if choice == answer]
     # Two choices that are the same text leave it open which one is meant.
     if exact or not answer:
         return exact[0] if len(exact) == 1 else None
@@ -185,7 +198,7 @@ def _prepared(answer: str, options: ChoiceOptions) -> str:
     lines = lines.replace(" \n", "\n")
     lines = _SET_WORDS.sub(r"\1 ", lines) if "{" in lines else lines
     lines = _AFTER_FORMULA.sub(". ", lines) if "$$" in lines else lines
-    if has_one_of(lines, _WORDS_OF_REPLACING):
+    if has_one_of(lines, _WORDS_OF_REPLACING if lines.isascii() else _ALL_WORDS_OF_REPLACING):
         lines = _REPLACED_ABROAD.sub(_without_replaced, lines)
     if not lines.isascii():
         lines = _NOT_ANOTHER.sub("", lines)
@@ -215,7 +228,9 @@ def _without_replaced(found: re.Match[str]) -> str:
 def _option_in_place(found: re.Match[str], options: ChoiceOptions) -> str:
     """ "Option B" for "the second option", where there is one and no text may be meant."""
     count = len(options.forms)
-    place = count - 1 if found["last"] else _ORDINALS.index(found["word"].lower()) if found["word"] else None
+    word = (found["word"] or "").lower()
+    words = _IN_DIGITS if word in _IN_DIGITS else _ORDINALS
+    place = count - 1 if found["last"] else words.index(word) if word else None
     if place is None:
         place = int(found["digit"]) - 1
         if options.are_letters or any(map(str.isdigit, "".join(options.forms))):

@@ -98,6 +98,8 @@ _IS_RIGHT = one_of(
     r" (?:best|perfectly|exactly|correctly)(?=[.!,\n]|\Z)"
     r"|(?:correctly|accurately|best) (?:describes|explains|states|identifies|answers|captures|reflects"
     r"|summari[sz]es)(?: [\w-]+){0,8}(?=[.!\n]|\Z))",
+    r" (?:makes (?:the most|perfect) sense|is the way to go|(?:looks|appears|seems) (?:to be )?"
+    r"(?:correct|right)(?: to me)?|states the (?:right|correct) \w+)(?=[.!\n]|\Z)",
     r" is what (?:you|we)(?:'re| are)? (?:want|need|looking for)\b",
     r" the (?:correct|right|best) (?:answer|option|choice)(?=[.!\n]|\Z)",
     " (?:alone )?(?:is|seems|would be)"
@@ -133,6 +135,8 @@ _WORDS_OF_RIGHT = (
     *(
         "it is",
         "is what",
+        "sense",
+        "the way to go",
         "win",
         "my vote",
         "remains",

@@ -115,6 +115,22 @@ _CHOOSES = re.compile(
     rf"(?:(?P<behind>{_BEHIND})|{_IS_BEHIND})?[\s.。!！।]*",
     re.IGNORECASE,
 )
+# "Da Paris die Hauptstadt ist, ist B richtig."
+_REASON_FIRST = re.compile(
+    r"(?:da|weil|puesto que|ya que|dado que|como|puisque|comme|étant donné que|poiché|siccome|dato che"
+    r"|já que|visto que|omdat|aangezien|так как|поскольку"
+    r"|(?:ich bin )?(?:mir )?nicht (?:ganz )?sicher(?=, aber)"
+    r"|no estoy seguro(?=, pero)|je ne suis pas sûre?(?=, mais)) ?(?P<why>[^.!?\n]*?), "
+    r"(?:(?:aber|pero|mais) )?(?P<then>[^,\n]+)",
+    re.IGNORECASE,
+)
+# "B ist richtig, A und C sind falsch."
+_OTHERS_WRONG = re.compile(
+    r"(?P<then>[^,，;；\n]+)[,，;；] ?(?P<others>[A-J](?:[、,和及]{0,2} ?(?:(?:und|y|e|et|en) )?[A-J]){0,8})"
+    r"(?: (?:ist|sind|es|son|est|sont|è|sono|é|são|is|zijn) (?:falsch|nicht (?:richtig|korrekt)"
+    r"|incorrect[aeo]?s?|fauss?e?s?|sbagliat[aeio]|errad[ao]s?|onjuist|fout)"
+    r"|(?:选?项|選項)?(?:均|都)?(?:是)?(?:错误?|錯誤?|不正确|不正確|不对))的?[.。!！]?"
+)
 # Longer sentences say more than their choice.
 _LONGEST = 120
 _SEPARATORS = " \t,，、:：;-"
@@ -125,7 +141,16 @@ def settled_abroad(sentence: str, options: ChoiceOptions) -> int | None:
     if len(sentence) > _LONGEST:
         return None
     found = _CHOOSES.fullmatch(sentence.strip())
+    reason = None if found else _REASON_FIRST.fullmatch(sentence.strip())
+    rejected = None if found else _OTHERS_WRONG.fullmatch(sentence.strip())
+    longer = reason or rejected
+    if longer:
+        found = _CHOOSES.fullmatch(longer["then"])
     label = options.letters.get(found["letter"]) if found else None
+    if reason and {name.label for name in options.names_in(reason["why"])} - {label}:
+        return None
+    if rejected and label in {options.letters.get(letter) for letter in rejected["others"]}:
+        return None
     if found is None or label is None or not (found["words"].strip(_SEPARATORS) or found["behind"]):
         return None
     if not found["text"]:

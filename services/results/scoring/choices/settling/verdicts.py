@@ -8,7 +8,7 @@ choose. That all others are wrong settles nothing by itself.
 import re
 from collections.abc import Iterator
 
-from services.results.scoring.answer_words import any_of
+from services.results.scoring.answer_words import DENIAL_WORDS, any_of
 from services.results.scoring.choices.claims import stated_choices
 from services.results.scoring.choices.doubts import is_taken_back, voices_doubt
 from services.results.scoring.choices.explanations import first_sentence, is_undone
@@ -44,6 +44,7 @@ _LAST_VERDICT = re.compile(
 )
 # As in a list of tasks.
 _TICK = re.compile(r"^([ \t]*(?:[-*•+] )?)\[(?:(?P<right>[xX✓✔✅])|[ ]?)\] (?P<option>[^\n]+)", re.MULTILINE)
+_BOLD_ITEM = re.compile(r"(?:\*\*)?\(?(?P<letter>[A-J])[).:] [^*]+(?:\*\*)?")
 # An object that says of each option whether it is right.
 _OF_TRUTHS = re.compile(r'\{(?:\s*"[A-J]"\s*:\s*(?:true|false)\s*,?)+\s*\}')
 # "London? No. Paris? Yes."
@@ -112,6 +113,12 @@ _CHOOSES = re.compile(
     r"|[=→-]+>?\s*)*",
     re.IGNORECASE,
 )
+# "By Coulomb's law, B."
+_LED_BY_REASON = re.compile(
+    r"(?:by|using|since|because|given|applying|due to) (?P<reason>[^.;:?!\n]{3,160}),"
+    r" \(?(?-i:(?P<letter>[B-J]))\)?",
+    re.IGNORECASE,
+)
 _ONLY_NAMES = re.compile(r"(?:(?:the|an?|my|our|option|choice|letter|one)\b|[\s,:;-])*", re.IGNORECASE)
 _TURN = re.compile(r"[,;] but\b,?\s*")
 _ARROW = re.compile(r"\s*(?:[=-]>|[⇒→])\s*")
@@ -159,6 +166,7 @@ _ENDS = " \t.!)*"
 def judged_choice(answer: str, prepared: str, options: ChoiceOptions) -> int | None:
     """`prepared`: the answer without its lists of options; all that both say must be one choice."""
     answer = _ticked(answer) if "[" in answer else answer
+    answer = _with_bold_ticked(answer, options) if answer.count("**") == 2 else answer
     if _OF_TRUTHS.fullmatch(answer):
         answer = answer.strip("{} \n").replace('"', "").replace(",", "\n")
     judged = {*_judged(answer, prepared, options)}
@@ -222,6 +230,17 @@ def _ticked(answer: str) -> str:
     )
 
 
+def _with_bold_ticked(answer: str, options: ChoiceOptions) -> str:
+    """A list of all options, of which one line is in bold, with a mark behind that one."""
+    lines = [line.strip() for line in answer.splitlines() if line.strip()]
+    items = [_BOLD_ITEM.fullmatch(line) for line in lines]
+    letters = [item["letter"] for item in items if item]
+    if letters != [*options.letters] or len(letters) != len(lines):
+        return answer
+    marks = (_RIGHT[0] if line.startswith("**") and line.endswith("**") else _WRONG[0] for line in lines)
+    return "\n".join(f"{line.strip('*')} {mark}" for line, mark in zip(lines, marks, strict=True))
+
+
 def _verdicts(answer: str, options: ChoiceOptions) -> Iterator[tuple[int, bool | None]]:
     """Of each line that begins with an option, whether it says that this one is right; None: neither.
 
@@ -283,6 +302,11 @@ def _settling(sentence: str, options: ChoiceOptions) -> int | None:
     if len(reason) == 1 and reason[0].strip():
         label = options.being(conclusion)
         return label if {name.label for name in options.names_in(reason[0])} <= {label} else None
+    led = _LED_BY_REASON.fullmatch(sentence)
+    if led and led["letter"] in options.letters:
+        label = options.letters[led["letter"]]
+        others = {name.label for name in options.names_in(led["reason"])}
+        return label if not others or (DENIAL_WORDS.search(led["reason"]) and label not in others) else None
     before = _CHOOSES.match(sentence)
     start = before.end() if before else 0
     for at in {start, 0}:
