@@ -14,6 +14,7 @@ from services.results.scoring.numbers.claims import (
 )
 from services.results.scoring.numbers.counts import count_of_things, without_rounded
 from services.results.scoring.numbers.entries import has_several_entries
+from services.results.scoring.numbers.guesses import is_guessed
 from services.results.scoring.numbers.named_things import is_of_a_name
 from services.results.scoring.numbers.number_forms import in_one_form
 from services.results.scoring.numbers.number_tokens import DIGIT, has_number
@@ -111,32 +112,11 @@ _DENIES = re.compile(
 )
 _DIGITS = re.compile(r"\d[\d.,]*")
 _DENIES_NUMBER = re.compile(
-    r"\A\W*(?:not|no|nicht|non|não|pas|niet|nie)\s(?=\S?\d)"
+    r"\A\W*(?:\w+ly )?(?:not|no|nicht|non|não|pas|niet|nie)\s(?=\S?\d)"
     r"|(?:['’](?:s|re)|\b(?:is|are|was|were))\s(?:\w+ly\s)?(?:not|never|hardly)\s\S?\d|(?:\bno\ses|\bnon\sè|\bnão\sé"
     r"|\bn'est\spas|\bist\snicht|\bis\sniet|\bnie\sjest|\bне"
     r"|不是|并非|並非)\s?\S?\d|\d\S{0,8}?\s?(?:ではない|ではありません|じゃない|(?:이|가)\s?아니|değil)",
     re.IGNORECASE,
-)
-# What is only guessed or supposed, or is not reached.
-_GUESSES = re.compile(
-    r"\b(?:maybe|perhaps|possibly) (?:about |around |it's |it is )?\S?\d"
-    r"|(?:\A\W*|\b(?:it|that|this|but|or) )(?:could|might|may) (?:also )?be (?:about |around )?\S?\d"
-    r"|\b(?:give or take|plus or minus) \S?\d"
-    r"|\b(?:i doubt|i (?:don't|do not) think|anything but"
-    r"|nobody|no one|would have (?:said|guessed|thought))\b[^.,;:=]*\d"
-    r"|\d\S* (?:[a-z]+ )?(?:is|are|was|were|would be|seems?) (?:way |far |much )?too [a-z]+\b"
-    r"|\A\W*(?:suppose|imagine|if (?:it|that|this) (?:were|was))\b"
-    r"(?![^\n]*(?:=|\b(?:then|so|thus|hence|therefore)\b))"
-    r"|\A\W*(?:for (?:example|instance)|e\.g\.|such as|(?:assume|suppose)(?: that)?"
-    r"(?: (?:it is|it's|there (?:are|is)|we have))?),? \S?\d[\d.,]*(?: [a-z]+)?\W*\Z"
-    r"|\A\W*(?:assume|suppose)(?: that)? [a-z] ?(?:=|is|be) ?\S?\d[\d.,]*\W*\Z"
-    r"|\A\W*let [a-z] ?(?:=|be) ?\S?\d[\d.,]*\W*\Z",
-    re.IGNORECASE,
-)
-_WORDS_OF_GUESSES = (
-    *("maybe", "perhaps", "possibly", " be ", "doubt", "anything", "nobody", "no one", "have ", "too "),
-    *("ssume", "uppose", "imagine", "if ", "let ", " take ", " minus ", "t think", "e.g.", "such as"),
-    *("for example", "for instance"),
 )
 # Behind the last number: "18. No." and "18. Hmm, or 20?"
 _WAVERS = re.compile(
@@ -362,7 +342,7 @@ def _draws_none(sentence: str, head: str) -> bool:
     if denies_number(sentence) or ("exist" in sentence and _NONE_EXISTS.search(sentence)):
         return True
     folded = sentence.casefold()
-    if has_one_of(folded, _WORDS_OF_GUESSES) and _GUESSES.search(sentence):
+    if is_guessed(folded, sentence):
         return True
     if not has_one_of(folded, _WORDS_OF_REFUSALS):
         return False

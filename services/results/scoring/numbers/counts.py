@@ -29,7 +29,9 @@ _COMES_TO = re.compile(
     re.IGNORECASE,
 )
 _IS_SUM = re.compile(
-    rf"\W*{_VALUE} is the (?:sum|difference|product|quotient|average|mean|remainder)\b[^=?;]*", re.IGNORECASE
+    rf"\W*{_VALUE} is the (?:sum|difference|product|quotient|average|mean|remainder)\b"
+    r"(?:(?!\b(?:but|is|are|was|not)\b)[^=?;])*",
+    re.IGNORECASE,
 )
 _WORDS_OF_SUMS = ("that's ", "that is ", "that makes ", " comes to ", "for a total ")
 # One that is only thought of, or denied, or one of several.

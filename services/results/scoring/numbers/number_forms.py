@@ -132,7 +132,7 @@ def in_one_form(text: str) -> str:
         text = _SPACES.sub(",", text).translate(_DIGITS)
         text = _GROUPED_DIGITS.sub(",", text) if "\uff0c" in text else text
         text = _VULGAR_FRACTION.sub(_as_fraction, text)
-        text = _RAISED.sub(lambda run: "^" + _decomposed(run[0]).replace("\u2212", "-"), text)
+        text = _RAISED.sub(_lowered, text)
     if not text.isascii():
         text = _MINUS_ABROAD.sub("-", text).replace("正负", "±")
     if "enos " in text or "oins " in text or "eno " in text:
@@ -221,3 +221,9 @@ def _sign(found: re.Match[str]) -> str:
 
 def _decomposed(text: str) -> str:
     return unicodedata.normalize("NFKC", text)
+
+
+def _lowered(run: re.Match[str]) -> str:
+    """A negative power in braces, so that its minus is no operation."""
+    power = _decomposed(run[0]).replace("\u2212", "-")
+    return f"^{{{power}}}" if power.startswith("-") else f"^{power}"

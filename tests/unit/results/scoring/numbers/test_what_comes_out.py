@@ -14,13 +14,14 @@ from services.results.scoring.numbers.stated_number import stated_number
         ("She bought 3 bags at $2 for a total of $6.", 6),
         ("5 is the difference between 8 and 3.", 5),
         ("Probably 26.", 26),
+        ("3 × 10⁻² m", 0.03),
         ("| Item | Cost |\n|---|---|\n| A | 3 |\n| Total | 7 |", 7),
     ],
 )
 def test_the_number_is_read(answer: str, value: float) -> None:
     found = stated_number(answer)
     assert found is not None
-    assert found.value == value
+    assert float(found.value) == value
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,9 @@ def test_the_number_is_read(answer: str, value: float) -> None:
         "| Item | Cost |\n|---|---|\n| A | 3 |\n| B | 4 |",
         "1\n2\n3",
         "Assume x = 3.",
+        "Certainly not 26.",
+        "5 is the difference between 8 and 3, not the answer.",
+        "x⁻¹",
         "I need 2 more pieces of information.",
         "Sure, here are 3 ways to do it.",
         "The temperature is 3 degrees below zero.",
