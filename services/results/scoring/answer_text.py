@@ -22,6 +22,8 @@ _LOWERED = re.compile("[\u2080-\u2089]+")
 _ONE_HYPHEN = str.maketrans(
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-")
 )
+# Not behind a number or a variable, of which it would become a part.
+_FRACTION = re.compile(r"(?<![\w})])(?<!\d )(?<![)}] )\\[dt]?frac\{(\d+)\}\{(\d+)\}(?! ?[\w({\\])")
 # Fractions stay what they are.
 _IN_ONE_FORM = re.compile("[^\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209f\u2150-\u218f]+")
 _OPENING = " \t\n\r'([{#$•→➡「『（"
@@ -51,6 +53,8 @@ def unmarked(text: str) -> str:
             .replace("’", "'")
             .replace("‘", "'")
         )
+    if "frac" in text:
+        text = _FRACTION.sub(r"\1/\2", text)
     return _MARKUP.sub("", text).replace("_", " ")
 
 

@@ -49,7 +49,7 @@ _NOT_THOSE = (
 )
 _END = re.compile(
     r"\s*(?:\Z|\n)|\s?[.!。।]+(?:\s+(?!\d)|\Z|(?=[^\W\d_a-z]))|[,;]?\s+(?=(?:because|since|thanks to|due to"
-    rf"|owing to|as (?:it|this|the|that|we))\b)"
+    rf"|owing to|as (?:it|this|the|that|we)|'?cause (?:it|they|there|we))\b)"
     rf"|,\s+(?=(?:{_BECAUSE_ABROAD}|{_OTHERS_ABROAD})\b)|,? ?(?=因为|因爲|なぜなら|왜냐하면|其他"
     rf"|其余|其它|所以|因此)"
     rf"|[,;]\s+(?={_NOT_THOSE})|(?P<goes_on>\s?,\s+)(?={EXPLAINS})|\s-+\s+(?!{_TAKES_BACK})"
@@ -91,7 +91,7 @@ _AFTER_SENTENCE = re.compile(r"[.!。।)\]}]\s*\Z")
 _BLANK_LINE = re.compile(r"(?<=[\d)\]}%$])[ \t]*\n[ \t]*\n\s*\Z")
 _HASHES = re.compile(r"\s*#{4}[ \t]*")
 _LAST_LETTER = re.compile(
-    r"(?<=[a-z\d)][.!]) +(?:\(?(?P<letter>[B-HJ])\)?[.!]?"
+    r"(?<=[a-z\d)][.!])(?<!\n\d[.)]) +(?:\(?(?P<letter>[B-HJ])\)?[.!]?"
     r"|\((?P<enclosed>[AI])\)[.!]?|(?P<ended>[AI])[.!])\s*\Z"
 )
 _MAY_GO_ON = frozenset({"yes", "no", "true", "false"})

@@ -14,7 +14,7 @@ _CLAUSE_ENDS = re.compile(
     r"|, (?=(?:leaving|which (?:leaves|means|makes|gives)|as|so|thus|hence|therefore|not|and not|nor"
     r"|making|meaning|given"
     r"|and (?:so|thus|hence|therefore))\b)"
-    r"|\s(?=leaves (?:only |just |us with )?(?:(?:option|choice|answer) )?[(\[]?X)"
+    r"|, (?=followed by\b)|\s(?=leaves (?:only |just |us with )?(?:(?:option|choice|answer) )?[(\[]?X)"
     r"|(?<=X)[)\]]? \(?(?=(?:(?:and )?not (?:the |an? |option )?[(\[]?X|than ))|\((?=not )",
     re.IGNORECASE,
 )
@@ -92,7 +92,7 @@ _DENIES = any_of(
     r"|inconsistent|implausible|less",
     r"(?:anything|everything|all) but|unlike|despite|instead|than|without|contradict\w*|rather|fails?"
     r"|lacks?|compared|contrast|opposed"
-    r"|eliminating|elimination of|(?:cross|strik)(?:ing|ed)? out|dismiss\w*"
+    r"|followed by|eliminating|elimination of|(?:cross|strik)(?:ing|ed)? out|dismiss\w*"
     r"|untrue|mistakes?|traps?|distractors?|misconceptions?|pitfalls?|too|impossible|other than"
     r"|odd one|improbable|insufficient|weak\w*",
     before=r"\b",

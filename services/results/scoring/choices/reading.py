@@ -62,6 +62,9 @@ _ON_THE_NEXT_LINE = re.compile(
 _AFTER_FORMULA = re.compile(r"(?<=[\d)}])\s?\$\$ (?=[A-Z])")
 # Words of a sentence that a formula sets: "\text{The answer is } (\text{B})".
 _SET_WORDS = re.compile(r"\{((?:the )?(?:final |correct )?answer is) ?\}\s?", re.IGNORECASE)
+_SET_ANSWER = re.compile(
+    r"\$*\{((?:the )?(?:final |correct )?answer is:? \(?(?-i:[A-J])\)?\.?)\}\$*", re.IGNORECASE
+)
 _QUOTED_TEXT = re.compile(
     r"((?:(?:是|为|選|选|答案)(?:选项|選項)?|\b(?:answer|option|choice) is)\s?:?\s?[A-J])"
     r"\s?[\"“「](?=\w[^\"”」\n]*[\"”」][.。]?\s*(?:\n|\Z))",
@@ -85,7 +88,7 @@ _ALL_WORDS_OF_REPLACING = (
     *_WORDS_OF_REPLACING,
     *(" bens", "ão é ", "on è ", "не ", "değil", "不是", "并非", "並非", "なく", "아니라"),
 )
-_NOT_ANOTHER = re.compile(r"(?<=[A-J])[,，] ?(?:而)?不是 ?[A-J](?=[。.]?\s*\Z)")
+_NOT_ANOTHER = re.compile(r"(?<=[A-J])(?:[,，] ?而?|而)(?:不是|非) ?[A-J](?=[。.]?\s*\Z)")
 _GOING_ON = (" is\n", " are\n", " be\n", " choose\n", " select\n", " pick\n", " reject\n", " exclude\n")
 _SENTENCE_GOES_ON = re.compile(
     r"\b(is|are|be|choose|select|pick|reject|exclude)[ \t]*\n\s*"
@@ -196,7 +199,8 @@ def _prepared(answer: str, options: ChoiceOptions) -> str:
     quoted = _QUOTED_TEXT.sub(r"\1. ", answer) if has_one_of(answer, _QUOTES) else answer
     lines = _SPACES.sub(" ", unmarked(quoted)).strip()
     lines = lines.replace(" \n", "\n")
-    lines = _SET_WORDS.sub(r"\1 ", lines) if "{" in lines else lines
+    if "{" in lines:
+        lines = _SET_ANSWER.sub(r"\1", _SET_WORDS.sub(r"\1 ", lines))
     lines = _AFTER_FORMULA.sub(". ", lines) if "$$" in lines else lines
     if has_one_of(lines, _WORDS_OF_REPLACING if lines.isascii() else _ALL_WORDS_OF_REPLACING):
         lines = _REPLACED_ABROAD.sub(_without_replaced, lines)

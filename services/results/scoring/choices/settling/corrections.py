@@ -71,6 +71,12 @@ _FIRST_VIEW = re.compile(
     r"(?:[;,]? (?:but|yet)\b|[.;] now\b|[.;] however\b,?|;)(?P<rest>[^?]+)",
     re.IGNORECASE,
 )
+_AT_ONCE = re.compile(
+    r"(?P<first>[^.,;?!…\n]{1,60})(?:\.{2,}|…|,|\?|\.| -)\s*(?:(?:oh|hmm+|wait|actually|or rather),? )?"
+    r"(?:no|hmm+,? actually|actually),? (?:(?:it's|it is|that's) )?(?P<name>[^.,;?!\n]{1,60})[.!]?",
+    re.IGNORECASE,
+)
+_FEW_WORDS = 100
 # Words that voice no doubt where an answer is replaced.
 _SHOULD_BE = re.compile(
     r" should (?:be|have been)\b|\b(?:the |my )?(?:correct |right )?answer\b(?= ?:| is\b)", re.IGNORECASE
@@ -95,6 +101,7 @@ def corrected_choices(answer: str, options: ChoiceOptions, read: ReadClaim) -> I
     yield _corrected(answer, options, read)
     yield _retracted(answer, options, read)
     yield _given_up(answer, options, read)
+    yield _at_once(answer, options)
 
 
 def _corrected(answer: str, options: ChoiceOptions, read: ReadClaim) -> int | None:
@@ -128,6 +135,16 @@ def _given_up(answer: str, options: ChoiceOptions, read: ReadClaim) -> int | Non
     found = _FIRST_VIEW.fullmatch(answer)
     now = _BY_NOW.match(found["rest"]) if found else None
     return _meant(found["rest"][now.end() :], options, read) if found and now else None
+
+
+def _at_once(answer: str, options: ChoiceOptions) -> int | None:
+    """Two choices and nothing else, of which the second one replaces the first: "A... no, D"."""
+    found = _AT_ONCE.fullmatch(answer) if len(answer) < _FEW_WORDS else None
+    if found is None:
+        return None
+    first, label = options.being(found["first"]), options.being(found["name"])
+    is_other = first is not None and label is not None and first != label
+    return label if is_other and label is not None and options.forms[label] not in NO | YES else None
 
 
 def _meant(rest: str, options: ChoiceOptions, read: ReadClaim) -> int | None:

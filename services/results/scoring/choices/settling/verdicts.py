@@ -81,7 +81,7 @@ _OPENS = (
     r"|(?:strongly|mostly|largely|clearly|generally|overwhelmingly|predominantly|extremely"
     r"|very)(?= (?:positive|negative))"
     r"|clearly|finally|overall|obviously|also(?= \(?[A-J]\b)|easy(?: one)?|pretty sure|to sum up"
-    r"|in short|in summary|tl;?dr|short answer"
+    r"|in short|in summary|tl;?dr|short answer|imh?o|tbh|prob"
 )
 _POINTS = (
     r"what(?= (?:remains|is left))|it|its|it's|it'd|that|that's|that'd|this|which|here's|is|looks|seems"
@@ -138,7 +138,7 @@ _SETTLES = re.compile(
     r"(?:,? ?(?:it is|it's it|is it|obviously|for sure|of course|clearly|definitely|certainly|surely"
     r"|probably|most likely|hands down|all the way|without (?:a |any )?(?:doubt|question)"
     r"|no question(?: about it)?"
-    r"|no doubt(?: about it)?|then|here|imo|imho|for me"
+    r"|no doubt(?: about it)?|then|here|imh?o|tbh|lol|haha|for real|for me"
     r"|from me|on this one|this time"
     r"|i(?:'d| would)? (?:think|believe|guess|say|suppose)|in my (?:opinion|view)|final answer))+"
     r"|,? (?:is|seems?|looks|appears|would be|must be|has to be)(?: like| to be)?"

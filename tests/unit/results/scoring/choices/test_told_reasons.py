@@ -8,6 +8,7 @@ from services.results.scoring.choices.reading import named_choice
 
 LETTERS = ("A", "B", "C", "D")
 CITIES = ("London", "Paris", "Berlin", "Madrid")
+SHARES = ("1/2", "1/4", "1/8", "3/4")
 GENOTYPES = ("AaBb", "AABB", "aabb", "Aabb")
 
 
@@ -51,6 +52,14 @@ def _read(answer: str, texts: Sequence[str] = CITIES, *, is_cut: bool = False) -
         "A가 아니라 B입니다.",
         "Da Paris die Hauptstadt ist, ist B richtig.",
         "A) London\n**B) Paris**\nC) Berlin\nD) Madrid",
+        "$\\text{The answer is B}$",
+        "A... no, B.",
+        "Answer is B, cause it is in France",
+        "imo B",
+        "B lol",
+        "i'd say B tbh",
+        "答案应该是B而不是D。",
+        "The largest city is Paris (2.1 million), followed by Madrid (3.2) and London (8.8).",
     ],
 )
 def test_the_letter_is_read(answer: str) -> None:
@@ -73,6 +82,17 @@ def test_the_letter_is_read(answer: str) -> None:
         "B makes the most sense if it is in France.",
         "Eliminating A leaves B and C.",
         "Eliminating B leaves three.",
+        "$\\text{The answer is B or C}$",
+        "A? No, B? No, C? No.",
+        "A. No, B is wrong too.",
+        "prob A or B",
+        "lol B or C",
+        "A tbh, but could be B",
+        "答案可能是D而不是B。",
+        "A is followed by B.",
+        "1. B\n2. C",
+        "The answer is B since A is in the UK, C is also correct.",
+        "Only B and C are plausible.",
         "Since A is in the UK, B or C.",
         "Since A or B is in France, C.",
         "B instead of C or D?",
@@ -102,3 +122,19 @@ def test_a_reason_that_denies_is_no_other_answer() -> None:
     assert named_choice("Yes, because there is no evidence against it.", ("Yes", "No")) == 0
     assert named_choice("Yes, because no.", ("Yes", "No")) is None
     assert named_choice("Yes. There is no evidence for it.", ("Yes", "No")) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "choice"),
+    [
+        ("$\\boxed{\\frac{1}{8}}$", "C"),
+        ("The answer is $\\frac{1}{4}$.", "B"),
+        ("2\\frac{1}{4}", None),
+        ("\\boxed{2 \\frac{1}{4}}", None),
+        ("-\\frac{1}{4}", None),
+        ("\\frac{1}{4}x", None),
+        ("\\sqrt{\\frac{1}{4}}", None),
+    ],
+)
+def test_a_fraction_is_read_however_it_is_set(answer: str, choice: str | None) -> None:
+    assert _read(answer, SHARES) == choice
