@@ -42,7 +42,8 @@ _COLUMNS = (
     "tied_with",
     "unranked_because",
 )
-_NUMBERS = {"rank", "score", "ci_low", "ci_high", "n", "runs", "change"}
+# Not the rank: models that are tied share a range, such as "1–2".
+_NUMBERS = {"score", "ci_low", "ci_high", "n", "runs", "change"}
 
 router = APIRouter(prefix="/leaderboard", include_in_schema=False)
 

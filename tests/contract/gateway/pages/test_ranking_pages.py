@@ -6,6 +6,7 @@ import io
 from typing import Any
 
 import aiohttp
+import pyarrow.parquet as pq
 
 from proctor.v1 import leaderboard_pb2, run_pb2, summary_pb2
 from services.common.errors import ErrorKind
@@ -239,6 +240,10 @@ async def test_ranking_as_a_file_has_what_the_page_has_and_no_formula(harness: G
     assert (first["rank"], first["model"], second["score"]) == ("1–2", "'=cmd()", "0.875")
     assert (first["tied_with"], second["change"], second["previous_run_id"]) == ("vllm/b", "0.0125", RUN_ID)
     assert (unranked["rank"], unranked["unranked_because"]) == ("", "limit 100; 5 shots")
+    url = f"{harness.http}/leaderboard/export.parquet?suite=glue"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        parquet = pq.read_table(io.BytesIO(await response.read())).to_pylist()
+    assert [(row["rank"], row["score"]) for row in parquet] == [("1–2", 0.9), ("1–2", 0.875), ("", 0.5)]
 
 
 async def test_api_takes_the_filters_of_the_leaderboard(harness: GatewayHarness) -> None:
