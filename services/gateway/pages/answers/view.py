@@ -52,13 +52,22 @@ class ChoiceRow:
     is_greedy: bool
 
 
+@dataclass(frozen=True, slots=True)
+class NamedJudge:
+    """A judge of the run; `label` is short and tells it from the others, "" where it is alone."""
+
+    name: str
+    label: str
+
+
 class AnswerRow(JudgedAnswerShown):
     """All that is recorded of an answer or a failure.
 
     `text` has none of the reasoning; it is None for a failure without an answer.
 
     `css_class` and `word` are those of its badge; `name` is the key that marks it, and `subject` "verdict"
-    for an answer of a judge. `sent_prompt` is the prompt as the model read it.
+    for an answer of a judge. `sent_prompt` is the prompt as the model read it; `judges` are those of its run,
+    by the ids of the runs of the verdicts.
     """
 
     run_id: str
@@ -79,6 +88,7 @@ class AnswerRow(JudgedAnswerShown):
     attempt: int
     digest: str
     is_reused: bool
+    judges: dict[str, NamedJudge]
     name: str = "1"
     subject: str = ""
 
@@ -96,13 +106,12 @@ class AnswerRow(JudgedAnswerShown):
         return ".".join(self.row_id.split(".")[:2])
 
     @property
-    def by_judge(self) -> Sequence[tuple[str, str]]:
+    def by_judge(self) -> Sequence[tuple[NamedJudge, str]]:
         """Each judge with what it says, in one or several verdicts."""
         said: dict[str, dict[str, None]] = {}
-        names = {one.job_id: f"{one.model_id}, {one.prompt}" for one in self.verdicts}
         for one in self.verdicts:
             said.setdefault(one.job_id, {})[one.verdict or one.status] = None
-        return [(names[job_id], "/".join(words)) for job_id, words in said.items()]
+        return [(self.judges[job_id], "/".join(words)) for job_id, words in said.items()]
 
     @property
     def is_disputed(self) -> bool:
@@ -267,7 +276,8 @@ def answers_view(
 ) -> AnswersView:
     """`summary` is empty before the run is planned. Where no answer is chosen the first may be shown."""
     metrics_of = {task.task: [figure.metric for figure in task.metrics] for task in summary.tasks}
-    rows = [_row(recorded, run, metrics_of.get(recorded.task, ())) for recorded in page.outcomes]
+    judges = _named(page.judges)
+    rows = [_row(recorded, run, metrics_of.get(recorded.task, ()), judges) for recorded in page.outcomes]
     chosen = next((row for row in rows if row.key == filters.get("row")), None)
     shown = chosen or (rows[0] if rows and opens_first and not filters.get("row") else None)
     return AnswersView(
@@ -304,7 +314,24 @@ def _with(known: Iterable[str], given: str) -> Sequence[str]:
     return [*known] if not given or given in known else [*known, given]
 
 
-def _row(recorded: outcome_pb2.RecordedOutcome, run: run_pb2.Run, metrics: Sequence[str]) -> AnswerRow:
+def _named(judges: Sequence[outcome_pb2.AnswerJudge]) -> dict[str, NamedJudge]:
+    """By the ids of their runs. What differs between them is the label: the prompt, the model, or both."""
+    prompts, models = [judge.prompt for judge in judges], [judge.model for judge in judges]
+    short = [model.rpartition("/")[2] for model in models]
+    both = [f"{model}, {prompt}" for model, prompt in zip(short, prompts, strict=True)]
+    labels = next((each for each in (prompts, short) if len(set(each)) == len(judges)), both)
+    return {
+        judge.run_id: NamedJudge(f"{judge.model}, {judge.prompt}", label if len(judges) > 1 else "")
+        for judge, label in zip(judges, labels, strict=True)
+    }
+
+
+def _row(
+    recorded: outcome_pb2.RecordedOutcome,
+    run: run_pb2.Run,
+    metrics: Sequence[str],
+    judges: dict[str, NamedJudge],
+) -> AnswerRow:
     outcome, answer = recorded.outcome, given_answer(recorded.outcome)
     judge = judge_of(run)
     css_class, word = verdict_badge(recorded, judge) if judge else outcome_badge(recorded, metrics)
@@ -318,6 +345,7 @@ def _row(recorded: outcome_pb2.RecordedOutcome, run: run_pb2.Run, metrics: Seque
         **judged_fields(recorded),
         run_id=run.run_id,
         subject="verdict" if judge else "",
+        judges=judges,
         row_id=recorded.row_id or str(recorded.doc_id),
         css_class=css_class,
         word=word,

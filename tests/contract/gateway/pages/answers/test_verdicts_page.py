@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -65,8 +67,33 @@ async def test_an_answer_has_its_verdicts_with_reasons_and_whether_people_agree(
     assert "I cannot say." in shown
     assert f"/runs/{JUDGING[:-2]}8/results?from=7&amp;row=7.0" in shown
     assert '<option value="-disagreement" selected>disagreement first</option>' in shown
-    assert 'title="p/strict, correctness">yes</span>' in shown
-    assert 'title="p/lenient, correctness">unparsed</span>' in shown
+    for model, words in (("strict", "yes"), ("lenient", "unparsed")):
+        label = f'<span class="muted">{model}</span> <span class="outcome">{words}</span>'
+        assert re.search(f'title="p/{model}, correctness"> ?{label}', shown)
+
+
+@pytest.mark.parametrize(
+    ("judges", "labels"),
+    [
+        ([("p/a", "style")], [""]),
+        ([("p/a", "style"), ("p/a", "safety")], ["style", "safety"]),
+        ([("p/a", "style"), ("q/b", "style")], ["a", "b"]),
+        ([("p/a", "style"), ("q/b", "style"), ("p/a", "safety")], ["a, style", "b, style", "a, safety"]),
+    ],
+)
+async def test_verdicts_in_the_list_say_whose_they_are(
+    harness: GatewayHarness, judges: Sequence[tuple[str, str]], labels: Sequence[str]
+) -> None:
+    run = running(tasks=1)
+    harness.scheduler.put(run)
+    harness.results.summaries[RUN_ID] = summary_of(run)
+    said = [verdict("yes", "") for _ in judges]
+    for number, (each, (model, prompt)) in enumerate(zip(said, judges, strict=True)):
+        each.judge.run_id = f"{JUDGING[:-1]}{number}"
+        each.judge.model, each.judge.prompt = model, prompt
+    harness.results.outcomes[RUN_ID] = [recorded(0, task="task_0", scores={"acc": 1.0}, verdicts=said)]
+    cell = (await show(harness, PATH)).html.partition('data-label="Verdicts"')[2].partition("</td>")[0]
+    assert re.findall('<span class="muted">([^<]+)</span>', cell) == [label for label in labels if label]
 
 
 async def test_a_run_without_judges_offers_no_order_of_them(harness: GatewayHarness) -> None:
