@@ -274,14 +274,14 @@ async def watch_models(session: Session, options: WatchOptions) -> ExitCode:
         raise Refused("Name the watch: --name. Its runs have the same name.")
     _check(options)
     watch = _Watch(session, options)
-    while True:
-        _show(session, await watch.look())
-        if options.checkpoints:
-            for suite in await watch.read_trends():
-                print_trend(session.terminal.progress, suite, watch.trends[suite], watch.models_of_runs)
-        if not options.every:
-            break
+    await _look(watch)
+    while options.every:
         await asyncio.sleep(60 * options.every)
+        try:
+            await _look(watch)
+        except ClientError as error:
+            # A gateway that is upgraded, or a bucket that is away: the watch outlives both.
+            say(session.terminal.progress, f"Not looked; tried again: {error.message}", style="yellow")
     if session.terminal.is_json:
         watched: list[JsonValue] = [_document(one) for one in watch.found.values()]
         trends: list[JsonValue] = [
@@ -289,6 +289,15 @@ async def watch_models(session: Session, options: WatchOptions) -> ExitCode:
         ]
         session.terminal.emit({"watched": watched, "trends": trends})
     return ExitCode.FAILED if any(one.has_failed for one in watch.found.values()) else ExitCode.OK
+
+
+async def _look(watch: _Watch) -> None:
+    """Shows what has changed."""
+    _show(watch.session, await watch.look())
+    if watch.options.checkpoints:
+        for suite in await watch.read_trends():
+            progress = watch.session.terminal.progress
+            print_trend(progress, suite, watch.trends[suite], watch.models_of_runs)
 
 
 def _check(options: WatchOptions) -> None:

@@ -1,14 +1,19 @@
 """Each model of a list becomes a run, once however often a watch looks, and is held to a reference."""
 
+import asyncio
 import json
 import os
 import time
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from proctor.cli.gateway import Session
+from proctor.cli.render.terminal import Terminal
 from proctor.cli.runs.trend import read_trend
+from proctor.cli.runs.watch_models import WatchOptions, watch_models
 from proctor.v1 import run_pb2
 from tests.e2e.harness.entry_points import proctor
 from tests.e2e.harness.run_ends import ended
@@ -130,8 +135,33 @@ async def test_each_complete_checkpoint_of_a_folder_is_run_and_has_its_place_in_
     assert (await proctor(stack, f"watch-models --checkpoints {tmp_path} --suite x --name y")).code == 2
 
 
+async def test_watch_outlives_a_folder_that_is_away_for_a_while(
+    stack: StackHarness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, printed = tmp_path / "runs", ""
+
+    def has_said(words: str) -> bool:
+        nonlocal printed
+        printed += capsys.readouterr().out
+        return words in " ".join(printed.split())
+
+    write(folder / "other", "config.json", "model.safetensors", age=timedelta(minutes=2))
+    # A hundredth of a minute is 0.6 s.
+    options = WatchOptions([SUITE], "away", checkpoints=str(folder), model_form="openai/{name}", every=0.01)
+    watching = asyncio.create_task(watch_models(Session(stack.client, Terminal(is_json=False)), options))
+    await eventually(lambda: has_said(OTHER), "the first look has ordered")
+    folder.rename(tmp_path / "away")
+    await eventually(lambda: has_said("Not looked; tried again:"), "the watch says why it did not look")
+    (tmp_path / "away").rename(folder)
+    write(folder / "fake", "config.json", "model.safetensors", age=timedelta(minutes=2))
+    await eventually(lambda: has_said(MODEL), "it looks again")
+    watching.cancel()
+    with suppress(asyncio.CancelledError):
+        await watching
+
+
 def write(folder: Path, *names: str, age: timedelta) -> None:
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for name in names:
         (folder / name).write_text("x")
         at = time.time() - age.total_seconds()
