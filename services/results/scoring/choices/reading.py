@@ -45,6 +45,7 @@ from services.results.scoring.choices.settling.corrections import corrected_choi
 from services.results.scoring.choices.settling.verdicts import judged_choice
 from services.results.scoring.choices.statements import HEADING
 from services.results.scoring.choices.weighing import weighed_choice
+from services.results.scoring.choices.whole_answers import whole_answer
 
 # A model that has lost itself repeats the same for ever.
 _MAX_ANSWER_CHARACTERS = 20_000
@@ -152,12 +153,9 @@ def named_choice(
     if options is None or len(answer) > _MAX_ANSWER_CHARACTERS:
         return None
     if "\n" not in answer and not is_cut and len(answer) < options.longest + _AROUND_CHOICE:
-        label = options.being(answer)
-        if label is not None and not _MARK_OF_ANSWER.match(answer):
+        label = _of_few_words(answer, options, are_lettered=are_letters(choices))
+        if label is not None:
             return label
-        claim = _NOTHING_BUT_A_CLAIM.fullmatch(answer)
-        if claim and are_letters(choices) and claim["letter"] in options.letters:
-            return options.letters[claim["letter"]]
     prepared = _prepared(answer, options)
     label = _read(prepared, options, is_cut=is_cut)
     if label is not None or is_cut:
@@ -165,6 +163,17 @@ def named_choice(
     if _answers_apart(prepared):
         return corrected_choice(prepared, options, lambda part: _read(part, options, is_cut=False))
     return _read_otherwise(answer, prepared, options)
+
+
+def _of_few_words(answer: str, options: ChoiceOptions, *, are_lettered: bool) -> int | None:
+    """Most answers are no more than this."""
+    label = options.being(answer)
+    if label is not None and not _MARK_OF_ANSWER.match(answer):
+        return label
+    claim = _NOTHING_BUT_A_CLAIM.fullmatch(answer)
+    if claim and are_lettered and claim["letter"] in options.letters:
+        return options.letters[claim["letter"]]
+    return whole_answer(answer, options)
 
 
 def _read_otherwise(answer: str, prepared: str, options: ChoiceOptions) -> int | None:
