@@ -21,6 +21,8 @@ _HARNESS, _RAJPURKAR, _SKLEARN = "lm-evaluation-harness", "Rajpurkar et al. 2016
 _IFEVAL = "Zhou et al. 2023"
 _EMPTY = "it is empty"
 # Metrics that say how far a score of rollouts may be believed.
+# Of judges: the score of an answer, and which of two is better.
+VERDICT, PREFERENCE = "verdict", "preference"
 UNSUSPECTED, REWARD_UNSUSPECTED = "unsuspected", "reward_unsuspected"
 _NO_NUMBER = "it names no number, or more than one"
 
@@ -135,14 +137,14 @@ _OF_TEXTS = (
         unparsed="it names no choice, several, or one in doubt",
     ),
     Metric(
-        "verdict",
+        VERDICT,
         _TEXT,
         "The score of the label that a judge states at its end, as `Verdict: LABEL` or in JSON.",
         options=VERDICT_OPTIONS,
         unparsed="it ends with no label of the scale, or was cut",
     ),
     Metric(
-        "preference",
+        PREFERENCE,
         _TEXT,
         "A judge prefers the answer that the target names, `first` or `second`; a `tie` is half.",
         unparsed="it ends with none of the three, or was cut",

@@ -3,14 +3,13 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from uuid import UUID
 
 from proctor.values.judging.scale import YES_NO, scale_of_options
+from proctor.values.metrics.catalogue import VERDICT
 from services.results.annotations.errors import PairsNotAnnotated
 from services.results.outcomes.outcome import OutcomeKey
 from services.results.runs.run_plan import RunPlan
 
-VERDICT, PREFERENCE = "verdict", "preference"
 # What is asked of the answers of a run without a judge.
 CORRECTNESS = "correctness"
 
@@ -44,23 +43,12 @@ class VerdictPlace:
     place: str
 
 
-def judged_run(plan: RunPlan) -> str | None:
-    """The benchmark of a judging run; suites and data sets may have the metric of verdicts too."""
-    names = {use.name for task in plan.tasks for use in task.scoring.metrics}
-    if len(plan.tasks) != 1 or not {VERDICT, PREFERENCE} & names:
-        return None
-    try:
-        return str(UUID(plan.facts.benchmark))
-    except ValueError:
-        return None
-
-
 def question_of(plan: RunPlan) -> Question:
     """Of a judging run what its judge is asked, of another run whether its answers are correct.
 
     Raises PairsNotAnnotated.
     """
-    run_id = judged_run(plan)
+    run_id = plan.judged_run_id
     if run_id is None:
         return Question(plan.run_id, CORRECTNESS, YES_NO.labels)
     [task] = plan.tasks
@@ -72,7 +60,7 @@ def question_of(plan: RunPlan) -> Question:
 
 def asks(plan: RunPlan, question: Question) -> bool:
     """Whether it is a judging run that is asked the question."""
-    if judged_run(plan) != question.run_id:
+    if plan.judged_run_id != question.run_id:
         return False
     try:
         return question_of(plan).key == question.key

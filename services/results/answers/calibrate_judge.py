@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from proctor.values.metrics.catalogue import VERDICT
 from services.results.annotations.postgres import PostgresAnnotations
-from services.results.annotations.question import VERDICT, Question, judged_run, question_of
+from services.results.annotations.question import Question, question_of
 from services.results.answers.errors import JudgedApart, NoJudgingRun
 from services.results.answers.marks import Mark, MarkedVerdict
 from services.results.answers.postgres import PostgresMarks
@@ -71,7 +72,7 @@ class CalibrateJudge:
 
     async def _read(self, run_id: str) -> "_Judging":
         plan = (await self.records.get(run_id)).plan
-        if judged_run(plan) is None:
+        if plan.judged_run_id is None:
             raise NoJudgingRun(run_id=run_id)
         question = question_of(plan)
         # The caller may not see the judged run, or it is deleted.

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from proctor.values.judging.scale import verdict_in_words
+from proctor.values.metrics.catalogue import PREFERENCE, VERDICT
 from proctor.values.outcome import OutcomeStatus
 from proctor.values.reasoning.answers import with_reasoning_apart
 from services.results.annotations.errors import PairsNotAnnotated
 from services.results.annotations.postgres import JudgeVerdict
 from services.results.annotations.question import (
-    PREFERENCE,
-    VERDICT,
     Question,
     VerdictPlace,
-    judged_run,
     question_of,
 )
 from services.results.answers.marks import Mark
@@ -193,7 +191,7 @@ class ShowVerdicts:
         for judging_id in await self.annotations.judges(run_id, _LOOKED_AT):
             # None of a project that the caller does not see; a suite may be called as the run is.
             record = await self.records.find(judging_id)
-            if record and judged_run(record.plan) == run_id and len(found) < MAX_JUDGES:
+            if record and record.plan.judged_run_id == run_id and len(found) < MAX_JUDGES:
                 judge = judge_of(record.plan)
                 found.setdefault(judge.counted_as, judge)
         return [*found.values()]

@@ -68,9 +68,16 @@ def stopped_warnings(runs: Sequence[ComparedRun]) -> list[str]:
     return [sentence] if stopped else []
 
 
-def unparsed_warnings(runs: Sequence[ComparedRun]) -> list[str]:
+def unparsed_warnings(runs: Sequence[ComparedRun], plans: Sequence[RunPlan]) -> list[str]:
     """A sentence for each run of which many answers could not be parsed."""
-    found = (unparsed_warning(run.unparsed_rate, f"Run {run.run_id} of {run.model}") for run in runs)
+    found = (
+        unparsed_warning(
+            run.unparsed_rate,
+            f"Run {run.run_id} of {run.model}",
+            is_judging=plan.judged_run_id is not None,
+        )
+        for run, plan in zip(runs, plans, strict=True)
+    )
     return [sentence for sentence in found if sentence]
 
 

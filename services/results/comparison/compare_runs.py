@@ -159,7 +159,7 @@ class CompareRuns:
             runs=runs,
             differences=differences,
             corrected_over=corrected_over,
-            warnings=[*warnings_of(records, tasks), *stopped_warnings(runs), *unparsed_warnings(runs)],
+            warnings=[*warnings_of(records, tasks), *stopped_warnings(runs), *unparsed_warnings(runs, plans)],
             conditions=await self._conditions(plans, tasks),
         )
 

@@ -186,6 +186,8 @@ def _notes(run: ExportedRun) -> list[str]:
     """Notes without which the figures could be misread."""
     summary, facts = run.summary, run.record.plan.facts
     is_unscored = all(scoring.is_unscored for scoring in run.record.plan.scorings)
+    is_judging = run.record.plan.judged_run_id is not None
+    unparsed = unparsed_warning(summary.unparsed_rate, is_judging=is_judging)
     stand_ins = [task.task for task in summary.tasks if task.is_stand_in]
     notes = {
         "Not every sample has an outcome yet: these figures are partial.": summary.is_partial,
@@ -197,14 +199,20 @@ def _notes(run: ExportedRun) -> list[str]:
         ),
         "Prompts longer than the context were cut from the left.": summary.is_truncated_left,
         f"{summary.failed} failures of the machinery are left out of every figure.": summary.failed > 0,
-        f"{summary.unparsed} answers could not be parsed; they count as not right.": summary.unparsed > 0,
+        _unparsed(summary, is_judging=is_judging): summary.unparsed > 0,
         _suspicions(summary): bool(_suspicions(summary)),
-        unparsed_warning(summary.unparsed_rate): bool(unparsed_warning(summary.unparsed_rate)),
+        unparsed: bool(unparsed),
     }
     return [
         *(note for note, applies in notes.items() if applies),
         *contamination_sentences(summary_to_proto(summary)),
     ]
+
+
+def _unparsed(summary: RunSummary, *, is_judging: bool) -> str:
+    if is_judging:
+        return f"{summary.unparsed} verdicts could not be parsed; they have no score."
+    return f"{summary.unparsed} answers could not be parsed; they count as not right."
 
 
 def _suspicions(summary: RunSummary) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from uuid import UUID
 
 from proctor.values.comparison import Decision
+from proctor.values.metrics.catalogue import PREFERENCE, VERDICT
 from proctor.values.rollout import AgentKind
 from proctor.values.run import DEFAULT_MAX_FAILED_SHARE, RunCounts, RunState
 from proctor.values.scoring import OutputType, ScoringMethod, TaskGroup, TaskScoring
@@ -127,6 +129,17 @@ class RunPlan:
         requests = [json.loads(task.provenance.request_json or "{}") for task in self.tasks]
         kinds = {request.get("agent_kind") for request in requests}
         return [kind for kind in AgentKind if kind in kinds]
+
+    @property
+    def judged_run_id(self) -> str | None:
+        """Of a judging run the one that it judges; suites and data sets may have its metric too."""
+        names = {use.name for task in self.tasks for use in task.scoring.metrics}
+        if len(self.tasks) != 1 or not {VERDICT, PREFERENCE} & names:
+            return None
+        try:
+            return str(UUID(self.facts.benchmark))
+        except ValueError:
+            return None
 
     @property
     def total(self) -> int:

@@ -107,6 +107,14 @@ async def test_a_run_without_judges_offers_no_order_of_them(harness: GatewayHarn
 
 
 @pytest.mark.usefixtures("judged")
+async def test_an_order_of_no_answer_says_what_they_lack(harness: GatewayHarness) -> None:
+    harness.results.outcomes[RUN_ID] = []
+    shown = (await show(harness, f"{PATH}?sort=-disagreement")).html
+    assert "No answer has a value to sort by: second opinion." in shown
+    assert "No answer is recorded yet." not in shown
+
+
+@pytest.mark.usefixtures("judged")
 async def test_files_have_columns_for_each_judge(harness: GatewayHarness) -> None:
     lines = (await show(harness, f"{PATH}/export.jsonl")).html.splitlines()
     first, second = map(json.loads, lines)
