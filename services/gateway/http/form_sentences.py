@@ -14,6 +14,9 @@ _SENTENCES: Mapping[str, str] = {
     "finite_number": "A finite number.",
     "string_too_short": "At least {min_length} characters.",
     "string_too_long": "At most {max_length} characters.",
+    "too_short": "Choose at least {min_length}.",
+    "too_long": "Choose at most {max_length}.",
+    "missing": "Fill it in.",
     "enum": "One of {expected}.",
     "literal_error": "One of {expected}.",
 }
