@@ -4,7 +4,7 @@ from services.common.errors import DomainError, ErrorKind
 
 
 class RecordNotFound(DomainError, kind=ErrorKind.NOT_FOUND, reason="RUN_NOT_FOUND"):
-    """Run {run_id} not found."""
+    """Run {run_id} not found among results: it does not exist, or ended before it had a sample."""
 
 
 class EpochOver(DomainError, kind=ErrorKind.CONFLICT, reason="EPOCH_OVER"):

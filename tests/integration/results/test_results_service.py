@@ -239,7 +239,8 @@ async def test_late_outcomes_of_a_deleted_run_are_taken_and_dropped(harness: Res
         await harness.records.DeleteRunRecord(run_record_pb2.DeleteRunRecordRequest(run_id=plan.run_id))
     await harness.send(batch(plan.run_id, [answered(1)]))
     await eventually(lambda: nothing_waits(harness), "the late message is taken")
-    not_found = ("RUN_NOT_FOUND", f"Run {plan.run_id} not found.")
+    said = "not found among results: it does not exist, or ended before it had a sample."
+    not_found = ("RUN_NOT_FOUND", f"Run {plan.run_id} {said}")
     assert await refusal(harness.counts(plan.run_id)) == not_found
     assert await refusal(close(harness, plan)) == not_found
     query = "SELECT count(*) FROM outcomes WHERE run_id = $1::uuid"
