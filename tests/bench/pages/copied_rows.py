@@ -13,6 +13,19 @@ async def connected(stack: StackHarness, schema: str) -> asyncpg.Connection:
     return await asyncpg.connect(stack.stack.postgres_dsn, server_settings={"search_path": schema})
 
 
+async def stored_columns(connection: asyncpg.Connection, schema: str, table: str) -> list[str]:
+    """Without those that Postgres generates, which take no value."""
+    rows = await connection.fetch(
+        """
+        SELECT column_name FROM information_schema.columns
+        WHERE table_schema = $1 AND table_name = $2 AND is_generated = 'NEVER'
+        """,
+        schema,
+        table,
+    )
+    return [row["column_name"] for row in rows]
+
+
 async def copy_of(
     connection: asyncpg.Connection,
     schema: str,
@@ -25,17 +38,7 @@ async def copy_of(
     `source`: the run, and what is joined, a copy for each of its rows.
     """
     run_id, joined = source
-    columns = [
-        row["column_name"]
-        for row in await connection.fetch(
-            """
-            SELECT column_name FROM information_schema.columns
-            WHERE table_schema = $1 AND table_name = $2 AND is_generated = 'NEVER'
-            """,
-            schema,
-            table,
-        )
-    ]
+    columns = await stored_columns(connection, schema, table)
     values = ", ".join(changes.get(column, f't."{column}"') for column in columns)
     named = ", ".join(f'"{column}"' for column in columns)
     copied = f"SELECT {values} FROM {table} AS t, {joined} WHERE t.run_id = '{run_id}'"

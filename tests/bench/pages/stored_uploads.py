@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from proctor.client.datasets import Upload
 from proctor.v1 import run_pb2
 from services.scheduler.postgres import SCHEMA as SCHEDULER
-from tests.bench.pages.copied_rows import FILL_SECONDS, connected, copy_of
+from tests.bench.pages.copied_rows import FILL_SECONDS, connected, copy_of, stored_columns
 from tests.e2e.harness.run_ends import completed
 from tests.fakes.eventually import eventually
 from tests.fakes.gateway.openai_client import openai_client
@@ -54,9 +54,12 @@ async def store_uploads(stack: StackHarness) -> StoredUploads:
     }
     await connection.execute(await copy_of(connection, SCHEDULER, "runs", changes, (run_id, _COPIES)))
     for table, changed in _TABLES.items():
-        copied = f"(jsonb_populate_record(t, jsonb_build_object({changed}))).*"
-        source = f"{table} AS t, {_COPIES} WHERE t.ctid = (SELECT min(ctid) FROM {table})"
-        await connection.execute(f"INSERT INTO {table} SELECT {copied} FROM {source}")
+        named = [f'"{column}"' for column in await stored_columns(connection, SCHEDULER, table)]
+        values = ", ".join(f"(copy).{column}" for column in named)
+        copied = f"SELECT jsonb_populate_record(t, jsonb_build_object({changed})) AS copy"
+        first = f"t.ctid = (SELECT min(ctid) FROM {table})"
+        source = f"({copied} FROM {table} AS t, {_COPIES} WHERE {first}) AS copied"
+        await connection.execute(f"INSERT INTO {table} ({', '.join(named)}) SELECT {values} FROM {source}")
     await connection.execute("VACUUM ANALYZE", timeout=FILL_SECONDS)
     await connection.close()
     return StoredUploads(dataset_id, batch_id)
