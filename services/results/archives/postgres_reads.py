@@ -177,6 +177,8 @@ SELECTS: Mapping[str, Select] = {
     "sort_outcomes": _sorted,
     "export_lines": _exported,
     "export_columns": _exported,
+    "export_chosen_lines": _keys,
+    "export_chosen_columns": _keys,
     "export_batch_answers": _answers_of_batch,
     "export_batch_errors": _errors_of_batch,
     "export_outcomes": _beside_samples,

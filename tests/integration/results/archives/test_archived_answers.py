@@ -155,6 +155,10 @@ async def shown(harness: ResultsHarness, plan: RunPlan, other: RunPlan) -> Mappi
             run_id=plan.run_id, format=export_pb2.ExportFormat.Value(f"EXPORT_FORMAT_{form}"), task="t1"
         )
         found[form] = b"".join([piece.content async for piece in harness.exports.ExportRun(request)])
+        if form in ("CSV", "JSONL"):
+            request.status = outcome_pb2.OUTCOME_STATUS_SCORED
+            pieces = [piece.content async for piece in harness.exports.ExportRun(request)]
+            found[f"{form}, chosen"] = b"".join(pieces)
     async with open_channel(f"127.0.0.1:{harness.results.grpc.port}", signer=SCHEDULER) as channel:
         comparisons = comparison_grpc.ComparisonServiceStub(channel)
         compared = comparison_service_pb2.CompareRunsRequest(run_ids=[plan.run_id, other.run_id])
