@@ -110,16 +110,17 @@ class ListOutcomes:
     clock: Clock
 
     async def list_page(self, query: OutcomeQuery) -> ListedPage:
-        page = await self.list_keys(query)
+        record = await self.records.get(query.run_id)
+        page = await self.list_keys(record, query)
         scored = await self.answers.read(query.run_id, page.keys, is_brief=query.is_brief)
-        listed = await self._beside_samples((await self.records.get(query.run_id)).plan, scored)
+        listed = await self._beside_samples(record.plan, scored)
         judges = await self.verdicts.judges(query.run_id) if query.includes_verdicts else ()
         verdicts = await self.verdicts.on(query.run_id, judges, [one.key[1:] for one in scored])
         return ListedPage(listed, page.next_page_token, page.searched_samples, judges, verdicts)
 
-    async def list_keys(self, query: OutcomeQuery) -> KeyPage:
+    async def list_keys(self, record: RunRecord, query: OutcomeQuery) -> KeyPage:
+        """`record` is that of the run."""
         limit = checked_number("page_size", query.page_size, maximum=MAX_PER_PAGE, default=DEFAULT_PER_PAGE)
-        record = await self.records.get(query.run_id)
         check_filter(query.filter)
         for name, number in zip(("first_sample", "first_rollout"), query.first, strict=True):
             checked_number(name, number, maximum=MAX_NUMBER - 1, default=0)

@@ -11,11 +11,7 @@ from proctor.values.outcome import OutcomeStatus
 from proctor.values.reasoning.answers import with_reasoning_apart
 from services.results.annotations.errors import PairsNotAnnotated
 from services.results.annotations.postgres import JudgeVerdict
-from services.results.annotations.question import (
-    Question,
-    VerdictPlace,
-    question_of,
-)
+from services.results.annotations.question import Question, VerdictPlace, question_of
 from services.results.answers.marks import Mark
 from services.results.answers.ports import AnswerStore
 from services.results.outcomes.outcome import OutcomeKey, ScoredOutcome
@@ -238,7 +234,7 @@ class ShowVerdicts:
         return PeopleSay(settled, await self.answers.marks(run_id, keys))
 
     async def _of_judge(
-        self, judge: AnswerJudge, places: Sequence[VerdictPlace], read: "_ReadVerdicts"
+        self, judge: AnswerJudge, places: Sequence[VerdictPlace], read: _ReadVerdicts
     ) -> Sequence[tuple[VerdictPlace, AnswerVerdict]]:
         asked = {place.sample: place for place in places}
         keys = [(sample, rollout) for sample in asked for rollout in range(judge.repetitions)]

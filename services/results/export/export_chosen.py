@@ -37,7 +37,7 @@ class ExportChosen:
     ) -> AsyncGenerator[Sequence[ExportRow]]:
         apart = REASONING_APART[kind]
         while True:
-            page = await self.list_outcomes.list_keys(query)
+            page = await self.list_outcomes.list_keys(run.record, query)
             rows = await self.rows.chosen(kind, run.record, page.keys) if page.keys else ()
             yield [apart(row) for row in rows]
             if not page.next_page_token:
