@@ -109,7 +109,8 @@ class VerifyRollout:
             failure: SandboxError = error
             result = VerifierResult(0.0, f"by the agent's files: {error.facts['problem']}", str(error))
         else:
-            if not line or (is_of_files(line) and task.solved_tests != RanTests()):
+            solved = task.solved_tests
+            if not line or (is_of_files(line) and (solved.count or solved.other_results)):
                 return result
             failure = VerifierFailed(problem=f"they could not start: {line}")
         if await self.fails_without_agent(task):
