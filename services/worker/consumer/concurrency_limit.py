@@ -38,7 +38,8 @@ class ConcurrencyLimit:
         await self._free.acquire()
         self._change(self.in_use + 1)
 
-    def release(self) -> None:
+    def release(self, _: object = None) -> None:
+        """Also as the callback of a task that is done."""
         self._change(self.in_use - 1)
         self._free.release()
 

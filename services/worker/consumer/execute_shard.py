@@ -99,10 +99,16 @@ class ExecuteShard:
                 # In this loop and not in the tasks: samples start in order, and tasks do not pile up.
                 await self.concurrency.acquire()
                 in_flight.has_started = True
-                place = SamplePlace(self.concurrency, self.prefetch, in_flight.priority)
+                place = self._place(in_flight, sample)
                 task = group.create_task(self._execute_one(in_flight, sample, place), name="execute sample")
                 # Not in the task itself: one that is cancelled before its first step runs none of it.
-                task.add_done_callback(place.end)
+                task.add_done_callback(place.end if place else self.concurrency.release)
+
+    def _place(self, in_flight: InFlightShard, sample: ShardSample) -> SamplePlace | None:
+        """Only a rollout gives its place to others."""
+        if sample.rollout_spec is None:
+            return None
+        return SamplePlace(self.concurrency, self.prefetch, in_flight.priority)
 
     async def _execute_alone(self, in_flight: InFlightShard) -> None:
         async with self.concurrency.exclusive():

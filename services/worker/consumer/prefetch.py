@@ -49,6 +49,8 @@ class PrefetchDepth:
         self._finished = 0
         self._per_second = 0.0
         self._since = clock.monotonic()
+        # As `samples` gave it last, which a pull asks before each shard.
+        self.latest = 0
 
     def finish(self, samples: int) -> None:
         self._finished += samples
@@ -58,7 +60,8 @@ class PrefetchDepth:
         if now - self._since >= _MEASURED_SECONDS:
             self._per_second = self._finished / (now - self._since)
             self._finished, self._since = 0, now
-        return min(self._max_samples, int(self._per_second * _PULL_SECONDS))
+        self.latest = min(self._max_samples, int(self._per_second * _PULL_SECONDS))
+        return self.latest
 
 
 class Prefetch:
@@ -118,7 +121,9 @@ class Prefetch:
     def drop(self, samples: int) -> None:
         """These samples are not executed here any more."""
         self.unfinished -= samples
-        self._finished.set()
+        # Thousands of samples finish in a second, and most make no room: nobody is woken to see that.
+        if self.unfinished < self._limits.concurrency + self._depth.latest:
+            self._finished.set()
 
     def release(self, samples: int) -> None:
         """The shard with these samples is not in flight any more."""
