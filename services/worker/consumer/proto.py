@@ -54,18 +54,17 @@ def _samples(
         if own not in shared:
             params = read_row_params(own)
             shared[own] = (apply_row_params(params, sampling, work.rollout), params.refusal)
-        prompt = _prompt(sample.prompt, is_chat=is_chat)
-        check = CODE_CHECK.from_proto(sample.code_check) if sample.HasField("code_check") else None
         sampling_of_sample, refusal = shared[own]
-        rollout_spec, problem = _rollout_spec(sample.rollout_spec)
+        choices, content = sample.choices, sample.rollout_spec
+        rollout_spec, problem = _rollout_spec(content) if content else (None, "")
         samples.append(
             ShardSample(
                 sample.sample,
-                prompt,
-                tuple(sample.choices),
+                _prompt(sample.prompt, is_chat=is_chat),
+                tuple(choices) if choices else (),
                 sampling_of_sample,
                 refusal or problem,
-                check,
+                CODE_CHECK.from_proto(sample.code_check) if sample.HasField("code_check") else None,
                 rollout_spec,
                 sample.choice_ending,
             )
@@ -75,8 +74,6 @@ def _samples(
 
 def _rollout_spec(content: bytes) -> tuple[RolloutSpec | None, str]:
     """The spec of the rollout, and why there is none: a suite may hold anything in its place."""
-    if not content:
-        return None, ""
     try:
         return ROLLOUT_SPEC.from_proto(rollout_pb2.RolloutSpec.FromString(content)), ""
     except (DecodeError, ValueError):
@@ -113,10 +110,10 @@ def _is_chat(work: work_messages_pb2.WorkShard, method: ScoringMethod, *, comple
 
 
 def _prompt(message: sample_pb2.Prompt, *, is_chat: bool) -> Prompt:
-    prompt = PROMPT.from_proto(message)
-    if prompt.is_chat:
-        return Prompt(messages=prompt.messages)
-    return Prompt(messages=(ChatMessage("user", prompt.as_text),)) if is_chat else prompt
+    if not message.messages:
+        # A text, as most prompts are: read here, since the codec's value would be taken apart again.
+        return Prompt(None, (ChatMessage("user", message.text),)) if is_chat else PROMPT.from_proto(message)
+    return Prompt(messages=PROMPT.from_proto(message).messages)
 
 
 def _sampling(work: work_messages_pb2.WorkShard) -> Sampling:

@@ -82,12 +82,7 @@ _WITHHELD = frozenset(
 
 def read_finish_reason(value: object) -> str:
     """The protocol's word where there is one, else the server's; raises for a withheld or broken answer."""
-    reason = _word(value)
-    letters = _letters(reason)
-    if letters in _WITHHELD:
-        raise RequestRefused(f"The server's content filter withheld the answer, or a part of it ({reason}).")
-    _refuse_broken(reason, letters)
-    return _WORDS.get(letters, reason)
+    return _read(_word(value))
 
 
 def refuse_broken(value: object) -> None:
@@ -108,5 +103,13 @@ def _word(value: object) -> str:
 
 # Few words come back for millions of answers.
 @lru_cache(maxsize=256)
+def _read(reason: str) -> str:
+    letters = _letters(reason)
+    if letters in _WITHHELD:
+        raise RequestRefused(f"The server's content filter withheld the answer, or a part of it ({reason}).")
+    _refuse_broken(reason, letters)
+    return _WORDS.get(letters, reason)
+
+
 def _letters(reason: str) -> str:
     return _NOT_LETTERS.sub("", reason.lower())

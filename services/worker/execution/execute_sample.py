@@ -1,10 +1,12 @@
 """Turns one sample into one outcome: sent, and sent again after failures, until the run's deadline."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from proctor.values.code import CodeCheck
 from proctor.values.outcome import Failure, FailureClass, Outcome
 from proctor.values.reasoning.answers import ended_at_stop, with_reasoning_apart
 from proctor.values.sample import Prompt
@@ -65,19 +67,25 @@ class ExecuteSample:
     refused_runs: RefusedRuns
     check_code: CheckCode
 
-    async def execute(
+    def execute(
         self, shard: Shard, sample: ShardSample, wait: RequestWait | None = None
-    ) -> Outcome | None:
+    ) -> Coroutine[None, None, Outcome | None]:
         """The outcome; None where the sample is left to its run: the deadline came before the first try, or
         the run lost its slot and the request failed.
 
         Raises EngineDied, ModelCannotLoad, and ModelRefused where the whole run is refused.
         """
+        if sample.refusal or sample.code_check:
+            return self._execute_checked(shard, sample, wait or RequestWait())
+        # What only passes through here is no coroutine: each costs a sample as much as reading its usage.
+        return self._execute_until_answered(shard, sample, wait or RequestWait())
+
+    async def _execute_checked(self, shard: Shard, sample: ShardSample, wait: RequestWait) -> Outcome | None:
         if sample.refusal:
             return shard.outcome(sample.number, Failure(FailureClass.REFUSED, sample.refusal))
-        if sample.code_check and (problem := await self.check_code.problem()):
+        if problem := await self.check_code.problem():
             return shard.outcome(sample.number, Failure(FailureClass.SANDBOX, problem))
-        return await self._execute_until_answered(shard, sample, wait or RequestWait())
+        return await self._execute_until_answered(shard, sample, wait)
 
     async def _execute_until_answered(
         self, shard: Shard, sample: ShardSample, wait: RequestWait
@@ -99,7 +107,11 @@ class ExecuteSample:
             try:
                 wait.is_sent = True
                 response = await self._send(limiter, shard, sample)
-                return await self._outcome(shard, sample, response, spent)
+                check = sample.code_check
+                judged = await self._judged(shard, check, response) if check else _judged_by_length(response)
+                # An answer that is not kept was paid like one that is.
+                spent = spent.plus(response.usage) if isinstance(judged, Failure) else spent
+                return shard.outcome(sample.number, judged, spent)
             # The failure is the worker's and not the sample's: the shard is handed on without an outcome.
             except (EngineDied, ModelCannotLoad):
                 raise
@@ -121,9 +133,10 @@ class ExecuteSample:
                 await asyncio.sleep(delay)
 
     async def _send(self, limiter: ProviderRateLimiter, shard: Shard, sample: ShardSample) -> EngineResponse:
+        """An exception that the engine did not foresee fails this sample and no other."""
         limiter.on_sent()
         try:
-            response = await self._ask_safely(shard, sample)
+            response = await self._ask(shard, sample)
         except RateLimited as failure:
             limiter.on_rate_limited(failure.retry_after_seconds)
             RATE_LIMITED.inc()
@@ -134,34 +147,27 @@ class ExecuteSample:
             if failure.retry_after_seconds is not None:
                 limiter.on_retry_after(failure.retry_after_seconds)
             raise
+        except Exception as error:  # an edge: the engine
+            limiter.on_accepted()
+            log.error("engine raised", run_id=shard.run_id, sample=sample.number, exc_info=error)
+            reason = f"The engine's answer cannot be used ({type(error).__name__})."
+            raise ProviderFailed(reason) from error
         limiter.on_accepted(response.usage.total_tokens)
         # An answer proves that key and model are good, so a later refusal is about its request.
         self.refused_runs.on_answer(shard)
         return response
 
-    async def _outcome(
-        self, shard: Shard, sample: ShardSample, response: EngineResponse, spent: TokenUsage
-    ) -> Outcome:
-        judged = await self._judged(shard, sample, response)
-        if isinstance(judged, Failure):
-            # An answer that is not kept was paid like one that is.
-            spent = spent.plus(response.usage)
-        return shard.outcome(sample.number, judged, spent)
-
     async def _judged(
-        self, shard: Shard, sample: ShardSample, response: EngineResponse
+        self, shard: Shard, check: CodeCheck, response: EngineResponse
     ) -> EngineResponse | Failure:
-        """The response with the result of its code, where it is code; a failure if it is too long."""
+        """The response with the result of its code; a failure if it is too long."""
+        if (judged := _judged_by_length(response)) is not response:
+            return judged
         answer = response.answer
-        if len(answer.text) + len(answer.reasoning) + len(answer.body_json) > MAX_ANSWER_CHARACTERS:
-            message = f"The answer has more than {MAX_ANSWER_CHARACTERS:,} characters; lower max_tokens."
-            return Failure(FailureClass.PROVIDER_ERROR, message)
-        if sample.code_check is None:
-            return response
         try:
             # No draft in the reasoning is executed.
             shown = answer if shard.keeps_reasoning else with_reasoning_apart(answer)
-            result = await self.check_code.check(sample.code_check, shown.text)
+            result = await self.check_code.check(check, shown.text)
         except SandboxError as error:
             return Failure(FailureClass.SANDBOX, str(error))
         return replace(response, answer=replace(answer, code_result=result))
@@ -195,33 +201,36 @@ class ExecuteSample:
     def _starts_in_time(self, shard: Shard, delay: float) -> bool:
         return self.clock.now() + timedelta(seconds=delay) < self.run_states.deadline(shard)
 
-    async def _ask(self, shard: Shard, sample: ShardSample) -> EngineResponse:
-        if not shard.base_url:
-            return await _ask_engine(self.engines.own, shard, sample)
-        async with self.engines.for_server(shard.base_url) as other:
-            return await _ask_engine(other, shard, sample)
+    def _ask(self, shard: Shard, sample: ShardSample) -> Awaitable[EngineResponse]:
+        if shard.base_url or is_traced_call(shard, sample):
+            return self._ask_traced(shard, sample)
+        return _ask_engine(self.engines.own, shard, sample)
 
-    async def _ask_safely(self, shard: Shard, sample: ShardSample) -> EngineResponse:
-        """An exception that the engine did not foresee fails this sample and no other."""
-        try:
-            if not is_traced_call(shard, sample):
-                return await self._ask(shard, sample)
-            with request_span(shard, sample) as call:
-                response = await self._ask(shard, sample)
-                if call is not None:
-                    note_usage(call, response.usage)
-                return response
-        except EngineFailure:
-            raise
-        except Exception as error:  # an edge: the engine
-            log.error("engine raised", run_id=shard.run_id, sample=sample.number, exc_info=error)
-            reason = f"The engine's answer cannot be used ({type(error).__name__})."
-            raise ProviderFailed(reason) from error
+    async def _ask_traced(self, shard: Shard, sample: ShardSample) -> EngineResponse:
+        async with AsyncExitStack() as around:
+            call = None
+            if is_traced_call(shard, sample):
+                call = around.enter_context(request_span(shard, sample))
+            asked = self.engines.own
+            if shard.base_url:
+                asked = await around.enter_async_context(self.engines.for_server(shard.base_url))
+            response = await _ask_engine(asked, shard, sample)
+            if call is not None:
+                note_usage(call, response.usage)
+            return response
 
 
-async def _ask_engine(asked: Engine, shard: Shard, sample: ShardSample) -> EngineResponse:
+def _judged_by_length(response: EngineResponse) -> EngineResponse | Failure:
+    answer = response.answer
+    if len(answer.text) + len(answer.reasoning) + len(answer.body_json) <= MAX_ANSWER_CHARACTERS:
+        return response
+    message = f"The answer has more than {MAX_ANSWER_CHARACTERS:,} characters; lower max_tokens."
+    return Failure(FailureClass.PROVIDER_ERROR, message)
+
+
+def _ask_engine(asked: Engine, shard: Shard, sample: ShardSample) -> Awaitable[EngineResponse]:
     if shard.method is ScoringMethod.LOGLIKELIHOOD:
-        return await asked.score_choices(
+        return asked.score_choices(
             shard.model,
             sample.prompt,
             sample.choices,
@@ -229,19 +238,22 @@ async def _ask_engine(asked: Engine, shard: Shard, sample: ShardSample) -> Engin
             truncate_left=shard.truncate_left,
         )
     if not sample.choices:
-        return await _generate(asked, shard, sample.prompt, sample.sampling or shard.sampling)
+        return _generate(asked, shard, sample.prompt, sample.sampling or shard.sampling)
     prompt = instructed_prompt(sample.prompt, sample.choices)
     if shard.method is ScoringMethod.CONSTRAINED:
-        return await _ask_constrained(asked, shard, prompt, sample.choices)
-    return await _generate(asked, shard, prompt, shard.sampling)
+        return _ask_constrained(asked, shard, prompt, sample.choices)
+    return _generate(asked, shard, prompt, shard.sampling)
 
 
-async def _generate(asked: Engine, shard: Shard, prompt: Prompt, sampling: Sampling) -> EngineResponse:
+def _generate(asked: Engine, shard: Shard, prompt: Prompt, sampling: Sampling) -> Awaitable[EngineResponse]:
+    if not sampling.stop or sampling.is_row or shard.keeps_reasoning or not prompt.messages:
+        return asked.generate(shard.model, prompt, sampling)
+    return _generate_and_end(asked, shard.model, prompt, sampling)
+
+
+async def _generate_and_end(asked: Engine, model: str, prompt: Prompt, sampling: Sampling) -> EngineResponse:
     """The stops of a suite end the answer of a chat, and not the reasoning before it."""
-    is_sent = sampling.is_row or shard.keeps_reasoning or not (prompt.is_chat and sampling.stop)
-    if is_sent:
-        return await asked.generate(shard.model, prompt, sampling)
-    response = await asked.generate(shard.model, prompt, sampling.without_stops())
+    response = await asked.generate(model, prompt, sampling.without_stops())
     answer = ended_at_stop(response.answer, sampling.stop)
     return response if answer is response.answer else replace(response, answer=answer)
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import orjson
 from google.protobuf.message import DecodeError
 
-from proctor.v1 import outcome_pb2, run_pb2, work_messages_pb2
+from proctor.v1 import run_pb2, work_messages_pb2
 from proctor.values import messaging
 from proctor.values.outcome import Failure, FailureClass, Outcome
 from proctor.values.run import FINAL_NUMBERS, RunId
@@ -39,26 +39,31 @@ _TOKENS_BY_KIND = [(name.removesuffix("_tokens"), name) for name in USAGE_NAMES]
 
 def batch_to_bytes(batch: OutcomeBatch, worker_id: str, environment: Mapping[str, str]) -> bytes:
     # One proof for each dispatch, of which several parts may be in the batch.
-    proofs = dict.fromkeys(shard.dispatch_proof for shard in batch.shards)
-    return work_messages_pb2.OutcomeBatch(
+    proofs = dict.fromkeys([shard.dispatch_proof for shard in batch.shards])
+    message = work_messages_pb2.OutcomeBatch(
         run_id=batch.run_id,
         epoch=batch.epoch,
         worker_id=worker_id,
-        outcomes=[_outcome_to_proto(outcome) for outcome in batch.outcomes],
         environment=environment,
         dispatch_proofs=[proof_to_proto(each) for each in proofs if each.hmac],
-    ).SerializeToString()
+    )
+    # Filled where they lie: to copy an outcome in takes as long as to fill it.
+    outcomes, fill = message.outcomes, OUTCOME.fill_function
+    for outcome in batch.outcomes:
+        try:
+            fill(outcomes.add(), outcome)
+        except (TypeError, ValueError) as error:
+            # It fits no message; the others of its batch do.
+            log.error("outcome fits no message", sample=outcome.sample, error=repr(error))
+            outcomes.pop()
+            OUTCOME.fill(outcomes.add(), _as_failure(outcome, error))
+    return message.SerializeToString()
 
 
-def _outcome_to_proto(outcome: Outcome) -> outcome_pb2.Outcome:
-    """An outcome that does not fit a message becomes a failure, so that its batch is still published."""
-    try:
-        return OUTCOME.to_proto(outcome)
-    except (TypeError, ValueError) as error:
-        log.error("outcome fits no message", sample=outcome.sample, error=repr(error))
-        reason = f"The answer fits no message ({type(error).__name__})."
-        failure = Failure(FailureClass.PROVIDER_ERROR, reason)
-        return OUTCOME.to_proto(replace(outcome, result=failure, usage=TokenUsage(), timing=Timing()))
+def _as_failure(outcome: Outcome, error: Exception) -> Outcome:
+    reason = f"The answer fits no message ({type(error).__name__})."
+    failure = Failure(FailureClass.PROVIDER_ERROR, reason)
+    return replace(outcome, result=failure, usage=TokenUsage(), timing=Timing())
 
 
 class NatsOutcomePublisher:

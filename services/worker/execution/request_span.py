@@ -24,7 +24,7 @@ OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
 
 def is_traced_call(shard: Shard, sample: ShardSample) -> bool:
     """Whether it is traced: of a traced shard the first sample is: a span for each would cost too much."""
-    return bool(current_trace()) and sample.number == shard.samples[0].number
+    return sample.number == shard.samples[0].number and bool(current_trace())
 
 
 @contextmanager

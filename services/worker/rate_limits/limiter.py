@@ -220,6 +220,8 @@ class RateLimiters:
 
     def for_server(self, base_url: str) -> ProviderRateLimiter:
         """Empty means the pool's own server. Requests to any other server carry no API key."""
+        if not base_url:
+            return self.own
         url = base_url.rstrip("/")
         if not url or url == self._own_url:
             return self.own

@@ -12,6 +12,7 @@ from services.worker.engines.errors import EngineFailure, RequestRefused, Unsupp
 from services.worker.engines.http.client import HttpClient
 from services.worker.engines.http.ports import ProviderApi, Request
 from services.worker.engines.http.query_client import QueryClient
+from services.worker.engines.http.responses import HttpResponse
 from services.worker.engines.http.server import Endpoint, Server
 
 # One more than is listed of a pool, so that the listing notices that some are left out.
@@ -44,7 +45,7 @@ class HttpEngine:
         name = self._endpoint.server_model(model)
         request = self._api.generation(name, prompt, sampling)
         try:
-            return await self._send(request)
+            return self._read(request, await self._http.send(request.path, request.body, request.stream))
         except RequestRefused as refusal:
             if request.learn is None or not request.learn(refusal):
                 raise
@@ -65,13 +66,17 @@ class HttpEngine:
         )
 
     async def _send(self, request: Request) -> EngineResponse:
-        response = await self._http.send(request.path, request.body, request.stream)
+        return self._read(request, await self._http.send(request.path, request.body, request.stream))
+
+    def _read(self, request: Request, response: HttpResponse) -> EngineResponse:
         try:
             answer, usage = request.read(response.document)
         except EngineFailure as failure:
             failure.usage = self._api.dialect.read_usage(response.document)
             raise
-        return EngineResponse(cut_at_stops(answer, request.cut_at), usage, response.timing(usage))
+        if request.cut_at:
+            answer = cut_at_stops(answer, request.cut_at)
+        return EngineResponse(answer, usage, response.timing(usage))
 
     async def list_models(self) -> tuple[ModelInfo, ...]:
         prefix, capabilities = self._endpoint.provider, self._api.capabilities

@@ -11,19 +11,13 @@ def openai_usage(document: Json) -> TokenUsage:
     SGLang and Perplexity name it beside the others, not in their details.
     """
     usage = object_of(document.get("usage"))
-    prompt_details = object_of(usage.get("prompt_tokens_details"))
-    completion_details = object_of(usage.get("completion_tokens_details"))
     prompt, completion = tokens_of(usage.get("prompt_tokens")), tokens_of(usage.get("completion_tokens"))
-    reasoning = tokens_of(completion_details.get("reasoning_tokens")) or tokens_of(
-        usage.get("reasoning_tokens")
-    )
-    is_separate = tokens_of(usage.get("total_tokens")) == prompt + completion + reasoning
-    return TokenUsage(
-        prompt_tokens=prompt,
-        completion_tokens=completion + reasoning if is_separate else completion,
-        cached_tokens=tokens_of(prompt_details.get("cached_tokens")),
-        reasoning_tokens=reasoning,
-    )
+    cached = tokens_of(object_of(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    details = object_of(usage.get("completion_tokens_details"))
+    reasoning = tokens_of(details.get("reasoning_tokens")) or tokens_of(usage.get("reasoning_tokens"))
+    if reasoning and tokens_of(usage.get("total_tokens")) == prompt + completion + reasoning:
+        completion += reasoning
+    return TokenUsage(prompt, completion, cached, reasoning)
 
 
 def anthropic_usage(document: Json) -> TokenUsage:

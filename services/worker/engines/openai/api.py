@@ -12,7 +12,6 @@ from proctor.values.providers.pool import ConstrainedField, MaxTokensField
 from proctor.values.providers.rules import ProviderRules, rules_for
 from proctor.values.sample import Prompt
 from proctor.values.usage import TokenUsage
-from services.worker.engines.chat_messages import message_objects
 from services.worker.engines.engine import Sampling
 from services.worker.engines.errors import ProviderFailed, RequestRefused, UnsupportedRequest
 from services.worker.engines.http.error_responses import SCORING_ADVICE
@@ -21,8 +20,8 @@ from services.worker.engines.http.query_client import QueryClient
 from services.worker.engines.http.server import ServerDialect
 from services.worker.engines.http.usage import openai_usage
 from services.worker.engines.openai import responses
+from services.worker.engines.openai.generation_form import GenerationForm, GenerationForms
 from services.worker.engines.openai.refused_limits import RefusedLimits
-from services.worker.engines.openai.responses import STREAM_FIELDS, OpenAIStream
 from services.worker.engines.parsed_json import (
     choice_schema,
     count_of,
@@ -71,6 +70,7 @@ class OpenAIApi:
     # The pool's choice; without one the server's host decides.
     max_tokens_field: MaxTokensField | None = None
     _refused_limits: RefusedLimits = field(default_factory=RefusedLimits)
+    _forms: GenerationForms = field(default_factory=GenerationForms)
     facts: ClassVar[Mapping[str, str]] = {"engine": "openai"}
 
     @property
@@ -94,12 +94,15 @@ class OpenAIApi:
 
     def generation(self, model: str, prompt: Prompt, sampling: Sampling) -> Request:
         is_chat = prompt.is_chat
-        prompt_fields = (
-            {"messages": message_objects(prompt.messages)} if is_chat else {"prompt": prompt.as_text}
-        )
+        form = self._forms.find(model, sampling, is_chat=is_chat)
+        if form is None:
+            form = self._form(model, sampling, is_chat=is_chat)
+            self._forms.keep(model, form)
+        return form.request(prompt)
+
+    def _form(self, model: str, sampling: Sampling, *, is_chat: bool) -> GenerationForm:
         limit = self._limit_field(model, sampling) if is_chat else MaxTokensField.MAX_TOKENS
         limits = {} if sampling.max_tokens is None else {limit.value: sampling.max_tokens}
-        body = self._sampling_fields(sampling) | limits | {"model": model, **prompt_fields}
         is_kept = sampling.is_row or needs_full_response(sampling)
 
         def read(document: Json) -> tuple[Answer, TokenUsage]:
@@ -107,12 +110,19 @@ class OpenAIApi:
             return read_constrained(answer, self.constrained_field, sampling.allowed_texts), usage
 
         def learn(refusal: RequestRefused) -> bool:
-            return bool(limits) and is_chat and self._refused_limits.learn(model, limit, refusal)
+            if not (limits and is_chat and self._refused_limits.learn(model, limit, refusal)):
+                return False
+            self._forms.forget()
+            return True
 
-        path = "/chat/completions" if is_chat else "/completions"
-        if not sampling.is_streamed or needs_full_response(sampling):
-            return Request(path, body, read, learn=learn)
-        return Request(path, body | STREAM_FIELDS, read, OpenAIStream(is_chat=is_chat), learn=learn)
+        return GenerationForm(
+            sampling=sampling,
+            is_chat=is_chat,
+            fields=self._sampling_fields(sampling) | limits | {"model": model},
+            is_streamed=sampling.is_streamed and not needs_full_response(sampling),
+            read=read,
+            learn=learn,
+        )
 
     def _limit_field(self, model: str, sampling: Sampling) -> MaxTokensField:
         """As the row writes it, else the pool's or the host's; the other one after the server's refusal."""

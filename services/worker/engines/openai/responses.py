@@ -46,6 +46,7 @@ STREAM_FIELDS: Json = {"stream": True, "stream_options": {"include_usage": True}
 _END = b"[DONE]"
 # Servers name reasoning differently; some send it by several names.
 _REASONING = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "thinking")
+_REASONING_FIELDS = frozenset(_REASONING)
 _REASONING_PARTS = frozenset(
     {"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_text", "summary_text"}
 )
@@ -73,10 +74,11 @@ def _meaning(words: frozenset[str], message: str) -> ErrorMeaning | None:
 
 
 def read_choices(document: Json) -> Sequence[Json]:
-    choices = document.get("choices")
-    if not isinstance(choices, list) or not choices or not all(isinstance(each, dict) for each in choices):
+    choices = document.get("choices") or []
+    found = objects_of(choices)
+    if not found or len(found) < len(choices):
         raise ProviderFailed("The server's answer holds no choices.")
-    return choices
+    return found
 
 
 def read_answer(document: Json, *, is_chat: bool, is_kept: bool = False) -> tuple[Answer, TokenUsage]:
@@ -97,7 +99,7 @@ def read_answer(document: Json, *, is_chat: bool, is_kept: bool = False) -> tupl
     is_kept = is_kept and (len(choices) > 1 or _is_more_than_text(choice))
     body_json = orjson.dumps(document).decode() if is_kept else ""
     reasoning = reasoning_text(object_of(choice.get("message"))) if is_chat else ""
-    return Answer(text, finish_reason, body_json=body_json, reasoning=reasoning), openai_usage(document)
+    return Answer(text, finish_reason, (), body_json, None, None, reasoning), openai_usage(document)
 
 
 def _chat_text(choice: Json, finish_reason: str) -> object:
@@ -126,10 +128,15 @@ def _text_in(text: object) -> str:
 
 def reasoning_text(message: Json) -> str:
     """The reasoning in a field of its own, else in the parts of the content."""
-    for name in _REASONING:
-        if (given := message.get(name)) and (text := _texts_in(given)):
-            return text
-    parts = objects_of(message.get("content"))
+    # Most answers have none: this is asked of each.
+    if not _REASONING_FIELDS.isdisjoint(message):
+        for name in _REASONING:
+            if (given := message.get(name)) and (text := _texts_in(given)):
+                return text
+    content = message.get("content")
+    if isinstance(content, str):
+        return ""
+    parts = objects_of(content)
     return "".join([_texts_in(part) for part in parts if part.get("type") in _REASONING_PARTS])
 
 
