@@ -186,7 +186,8 @@ def record_names(facts: Facts, nodes: Sequence[ast.AST]) -> None:
                 facts.imported.setdefault(inside + alias.name, node.lineno)
                 modules[alias.asname or alias.name] = inside + alias.name
         elif isinstance(node, ast.ClassDef):
-            if any(_dotted(base).rpartition(".")[2] == "Protocol" for base in node.bases):
+            # Not asyncio.Protocol, which has methods of its own.
+            if {"Protocol", "typing.Protocol"} & {_dotted(base) for base in node.bases}:
                 facts.ports[node.name] = node.lineno
             if node.name.startswith("_"):
                 facts.private_classes.add(node.name)

@@ -166,8 +166,11 @@ def parse_plain_error(body: bytes) -> ProviderError:
 
 
 def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds, or the seconds until an HTTP date, from 0 to a day. `now` is in seconds since 1970."""
-    return within_a_day(_parse_seconds(headers.get("Retry-After", "").strip(), now))
+    """Seconds, or the seconds until an HTTP date, from 0 to a day. `now` is in seconds since 1970.
+
+    `headers` have lowercase names, or none that depend on the case.
+    """
+    return within_a_day(_parse_seconds(headers.get("retry-after", "").strip(), now))
 
 
 def within_a_day(seconds: float | None) -> float | None:

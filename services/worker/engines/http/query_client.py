@@ -1,6 +1,6 @@
 """The HTTP client for everything but samples: lists of models, and by them whether a server can be reached.
 
-Samples go through aiohttp, which was measured for them (decision 0015).
+Samples go over connections of the worker's own (decision 0015).
 """
 
 import asyncio

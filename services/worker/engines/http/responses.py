@@ -5,12 +5,11 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-import aiohttp
-
 from proctor.values.making.quickly_made import quickly_made
 from proctor.values.plain import Json
 from proctor.values.usage import Timing, TokenUsage
 from services.worker.engines.errors import ProviderFailed, RequestTimedOut
+from services.worker.engines.http.connection import Response, ResponseCutOff
 from services.worker.engines.http.event_stream import END_OF_STREAM
 from services.worker.engines.http.ports import AnswerStream
 
@@ -48,12 +47,12 @@ def between_tokens(first: float | None, total: float, tokens: int) -> float | No
     return None if first is None or tokens < 2 else (total - first) / (tokens - 1)
 
 
-async def read_body(content: aiohttp.StreamReader, request_bytes: int) -> bytes:
+async def read_body(response: Response, request_bytes: int) -> bytes:
     """Limits the bytes after decompression: a small body may unpack to a huge one."""
     maximum = MAX_BYTES + request_bytes * _ECHOED_BYTES_PER_BYTE
     chunks: list[bytes] = []
     size = 0
-    while chunk := await content.readany():
+    while chunk := await response.readany():
         size += len(chunk)
         if size > maximum:
             raise ProviderFailed(
@@ -63,9 +62,13 @@ async def read_body(content: aiohttp.StreamReader, request_bytes: int) -> bytes:
     return b"".join(chunks)
 
 
-def is_streamed(response: aiohttp.ClientResponse) -> bool:
+def is_streamed(response: Response) -> bool:
     """False for errors and for servers without streaming, which both send one document."""
-    return response.status < 300 and response.content_type in _STREAMED_TYPES
+    return response.status < 300 and _media_type(response) in _STREAMED_TYPES
+
+
+def _media_type(response: Response) -> str:
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 class StreamReading:
@@ -76,11 +79,11 @@ class StreamReading:
         self._sent = sent
         self._idle_seconds = idle_seconds
 
-    async def read(self, content: aiohttp.StreamReader) -> HttpResponse:
+    async def read(self, response: Response) -> HttpResponse:
         """Its times end with the last event, not with the end of the body after it."""
         stream, first = self._stream, None
         last_event = self._sent
-        async for piece in self._pieces(content):
+        async for piece in self._pieces(response):
             events = stream.reader.feed(piece)
             for event in events:
                 stream.add(event)
@@ -99,17 +102,17 @@ class StreamReading:
         """Whether no more of the answer can come, though the body may continue."""
         return self._stream.is_whole and not self._stream.ends_with_body
 
-    async def _pieces(self, content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    async def _pieces(self, response: Response) -> AsyncIterator[bytes]:
         try:
-            while piece := await self._next(content):
+            while piece := await self._next(response):
                 yield piece
-        except (aiohttp.ClientError, TimeoutError):
+        except (ResponseCutOff, OSError):
             # After the end of the answer a broken connection does no harm.
             if not self._is_over:
                 raise
         yield END_OF_STREAM
 
-    async def _next(self, content: aiohttp.StreamReader) -> bytes:
+    async def _next(self, response: Response) -> bytes:
         stream = self._stream
         limit = (
             _END_OF_BODY_SECONDS if self._is_over else self._idle_seconds if stream.text.has_begun else None
@@ -117,7 +120,7 @@ class StreamReading:
         silence = asyncio.timeout(limit)
         try:
             async with silence:
-                return await content.readany()
+                return await response.readany()
         except TimeoutError as error:
             if self._is_over or not silence.expired():
                 raise

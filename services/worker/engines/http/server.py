@@ -1,10 +1,11 @@
 """A provider's server as both clients see it: where it is, what each request carries, what responses mean."""
 
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 
-import aiohttp
 from yarl import URL
 
 from proctor.values.plain import Json
@@ -56,23 +57,29 @@ class Endpoint:
         yield self.api_key or ""
         url = URL(self.base_url)
         yield url.password or url.user or ""
-        if sent := aiohttp.BasicAuth.from_url(url):
-            yield sent.encode().removeprefix("Basic ")
+        yield _basic(url)
 
     def without_user(self) -> tuple[str, Mapping[str, str]]:
         """The base URL without its user information, and the header that carries that, if any."""
         url = URL(self.base_url)
-        basic = aiohttp.BasicAuth.from_url(url)
-        headers = {"Authorization": basic.encode()} if basic else {}
+        basic = _basic(url)
+        headers = {"Authorization": f"Basic {basic}"} if basic else {}
         return (str(url.with_user(None)) if basic else self.base_url).rstrip("/"), headers
 
     def facts(self) -> Mapping[str, str]:
         """Facts that a run stores; never a key or a password."""
         return {
-            "engine_version": f"aiohttp {aiohttp.__version__}",
+            "engine_version": f"httptools {version('httptools')}",
             "provider": self.provider,
             "base_url": str(URL(self.base_url.rstrip("/")).with_user(None).with_query(None)),
         }
+
+
+def _basic(url: URL) -> str:
+    """The user and the password of a URL as a request carries them (RFC 7617); empty without any."""
+    if url.user is None and url.password is None:
+        return ""
+    return b64encode(f"{url.user or ''}:{url.password or ''}".encode()).decode()
 
 
 def bearer_header(key: str) -> Mapping[str, str]:

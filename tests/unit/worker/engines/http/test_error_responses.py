@@ -152,7 +152,7 @@ def test_a_rate_limit_that_speaks_of_credit_is_one(message: str) -> None:
     ],
 )
 def test_retry_after_is_read_in_both_forms(value: str, seconds: float | None) -> None:
-    assert parse_retry_after({"Retry-After": value}, NOW) == seconds
+    assert parse_retry_after({"retry-after": value}, NOW) == seconds
 
 
 def test_time_to_wait_of_the_body_comes_before_that_of_the_header() -> None:
