@@ -11,6 +11,8 @@ import regex
 
 # Each takes some hundred bytes, so that twenty characters such as "(?:x{1000}){1000000}" take all memory.
 MAX_PARTS = 10_000
+# What a search may take that nothing bounds but its pattern and its text: below a millisecond.
+QUICK_STEPS = 100_000
 
 # Any other character is a part by itself. A brace that holds no numbers is such a character.
 _TOKEN = re.compile(
@@ -28,6 +30,9 @@ _TOKEN = re.compile(
 # Syntax of the `regex` module that `re` lacks: "{e<=1}" allows errors, "[:alpha:]" is a class.
 _NAME_OR_ESCAPE_OR_BRACE = re.compile(r"(\\N\{[^}]*\}|\\.)|\{(?!\d*(?:,\d*)?\})", re.DOTALL)
 _POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
+# Groups that look around, refer back or have rules of their own, and white space that means nothing.
+_UNCOUNTED = re.compile(r"\(\?(?!:|P<|[aiLmsu]+\))|\\[1-9]")
+_OPTIONAL = ("|", "?", "??", "?+")
 _COMMENT_OR_BLANK = re.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|\s+|#[^\n]*", re.DOTALL)
 
 
@@ -68,6 +73,31 @@ def check_pattern_size(pattern: str) -> None:
     parts = _parts(pattern)
     if parts > MAX_PARTS:
         raise re.error(f"it repeats too much: written out it has {parts:,} parts, and may have {MAX_PARTS:,}")
+
+
+def quick_characters(pattern: str) -> int:
+    """Whatever a text of so many characters says, `re` searches it in about `QUICK_STEPS` steps; 0: unknown.
+
+    It tries the pattern at each place of the text. There each repeat may end at any place behind it, and each
+    option may be taken or not. What repeats a group may take more.
+    """
+    tokens = [(token.lastgroup, token[0]) for token in _TOKEN.finditer(pattern)]
+    if any(_UNCOUNTED.match(text) for _, text in tokens):
+        return 0
+    options = repeats = depth = 0
+    for place, (kind, text) in enumerate(tokens):
+        depth += (kind in ("plain", "open")) - (kind == "close")
+        if text in _OPTIONAL:
+            options += 1
+        elif kind in ("repeat", "least"):
+            if tokens[place - 1][0] is not None:
+                return 0
+            behind = tokens[place + 1 : place + depth + 2]
+            is_closed = all(kind == "close" for kind, _ in behind[:depth])
+            # The last of a match succeeds where it is reached, and the search goes on behind the match.
+            repeats += not (is_closed and behind[depth:] in ([], [(None, "|")]))
+    ways = max(_parts(pattern), len(pattern), 1) * 2**options
+    return max(0, int((QUICK_STEPS / ways) ** (1 / (repeats + 1))) - 1)
 
 
 def _parts(pattern: str) -> int:

@@ -3,6 +3,7 @@
 The names and options are those of lm-evaluation-harness's filters, except for `first_line`.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import dropwhile, takewhile
@@ -20,6 +21,8 @@ MAP = "map"
 FALLBACK = "[invalid]"
 _TAKE_FIRST = "take_first"
 _TAGS = "regex_pos"
+# They leave a part of the text, or all of it.
+_PARTS = frozenset({"regex", "first_line", "remove_whitespace", _TAKE_FIRST})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,14 @@ class FilterPipeline:
     @property
     def is_majority(self) -> bool:
         return self.vote is not None
+
+    @property
+    def quick_characters(self) -> float:
+        """Any text of so many characters is filtered within a millisecond."""
+        patterns = [step.regex.quick_characters for step in self.steps if step.regex]
+        if patterns and not {step.function for step in self.steps} <= _PARTS:
+            return 0
+        return min(patterns, default=math.inf)
 
     @property
     def coded_steps(self) -> tuple[FilterStep, ...]:

@@ -1,6 +1,7 @@
 """How a task's answers are scored: compiled from the form that is stored to the one that scorers take."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -136,17 +137,22 @@ class CompiledScoring:
         return self.output_type is not OutputType.GENERATE_UNTIL and not self.is_generated
 
     @cached_property
-    def is_quick(self) -> bool:
-        """Any answer takes microseconds: by log-probabilities, by equality, or as executed already."""
-        has_patterns = any(step.regex for pipeline in self.pipelines for step in pipeline.steps)
+    def quick_characters(self) -> float:
+        """Any answer of so many characters is scored within a millisecond, most in microseconds; -1: none is.
+
+        By log-probabilities, as executed already, or by equality, perhaps of what a pattern finds.
+        """
+        if self.is_loglikelihood:
+            return math.inf
         compares = all(
             metric.coded
             or metric.is_executed
             or (metric.name == "exact_match" and metric.match == TextMatch())
             for metric in self.metrics
         )
-        is_text = self.output_type is OutputType.GENERATE_UNTIL
-        return self.is_loglikelihood or (is_text and compares and not has_patterns)
+        if self.output_type is not OutputType.GENERATE_UNTIL or not compares:
+            return -1
+        return min((pipeline.quick_characters for pipeline in self.pipelines), default=math.inf)
 
     @property
     def needs_target(self) -> bool:

@@ -187,9 +187,12 @@ async def score_answers(
     answers: Sequence[AnswerToScore],
 ) -> Sequence[Scored]:
     """Scores answers: quick ones here, others by the scorer, which bounds slow patterns and metrics."""
-    if scoring.is_quick:
-        return [_try_score(scoring, answer) for answer in answers]
-    return await scorer.score(uncompiled, answers)
+    quick = scoring.quick_characters
+    others = [each for each in answers if len(each.answer.text) > quick]
+    by_scorer = iter(await scorer.score(uncompiled, others) if others else ())
+    return [
+        next(by_scorer) if len(each.answer.text) > quick else _try_score(scoring, each) for each in answers
+    ]
 
 
 def _try_score(scoring: CompiledScoring, answer: AnswerToScore) -> Scored:

@@ -1,5 +1,6 @@
 """Regular expressions with the semantics of Python's `re` and limits on their run time."""
 
+import math
 import re
 import time
 from collections.abc import Callable
@@ -7,7 +8,7 @@ from typing import TypeVar
 
 import regex
 
-from services.common.patterns import compile_pattern
+from services.common.patterns import compile_pattern, quick_characters
 from services.results.scoring.score import ScoringImpossible
 
 # Patterns read a text in microseconds; what takes this long backtracks and would take for ever.
@@ -36,16 +37,18 @@ class SlowTime:
 class TimedRegex:
     """Raises re.error where `re` would, and where the two modules cannot be made to agree.
 
-    A pattern that has been slow is given up once the time for that is spent; quick ones go on.
+    A pattern that has been slow is given up once the time for that is spent; quick ones go on. Texts of at
+    most `quick_characters` are searched within a millisecond.
     """
 
     def __init__(self, pattern: str, slow_time: SlowTime | None = None) -> None:
         self.pattern = pattern
         self._slow_time = slow_time or SlowTime()
         self._has_been_slow = False
-        plain, self._timed = compile_pattern(pattern)
-        # A pattern without repetition cannot be slow: the plain module takes it, several times faster.
-        self._plain = None if _REPETITION.search(pattern) else plain
+        self._plain, self._timed = compile_pattern(pattern)
+        self.quick_characters = quick_characters(pattern)
+        # Where it cannot be slow the plain module takes it, several times faster.
+        self._plain_characters = self.quick_characters if _REPETITION.search(pattern) else math.inf
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TimedRegex) and other.pattern == self.pattern
@@ -54,7 +57,7 @@ class TimedRegex:
         return hash(self.pattern)
 
     def findall(self, text: str) -> list[str] | list[tuple[str, ...]]:
-        if self._plain:
+        if len(text) <= self._plain_characters:
             return self._plain.findall(text)
         # Without the interpreter's lock: a slow pattern delays no other thread.
         return self._in_time(lambda seconds: self._timed.findall(text, timeout=seconds, concurrent=True))
@@ -72,14 +75,14 @@ class TimedRegex:
 
     def first(self, text: str) -> str | None:
         """The first match, or where the pattern has groups the first of them that is not empty; or None."""
-        if self._plain:
+        if len(text) <= self._plain_characters:
             return _shown(self._plain.search(text))
         return self._in_time(
             lambda seconds: _shown(self._timed.search(text, timeout=seconds, concurrent=True))
         )
 
     def remove_from(self, text: str) -> str:
-        if self._plain:
+        if len(text) <= self._plain_characters:
             return self._plain.sub("", text)
         return self._in_time(lambda seconds: self._timed.sub("", text, timeout=seconds, concurrent=True))
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from services.common.patterns import check_pattern_size, compile_pattern
+from services.common.patterns import QUICK_STEPS, check_pattern_size, compile_pattern, quick_characters
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,41 @@ def test_a_brace_that_does_not_repeat_is_a_brace(pattern: str) -> None:
 def test_what_is_nested_too_deeply_is_refused_as_such() -> None:
     with pytest.raises(re.error, match="nested too deeply"):
         compile_pattern("(?:" * 3000 + ")" * 3000)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "repeats"),
+    [
+        ("yes", 0),
+        ("[0-9]+", 0),
+        (r"(-?[$0-9.,]{2,})|(-?[0-9]+)", 0),
+        (r"The answer is (-?[0-9.,]+)", 0),
+        (r"is (?P<key>\w+)\.", 1),
+        ("(x+|y)", 1),
+        ("(x+)?", 1),
+        (r"^(.*?)\s*$", 2),
+        ("x{2}y*+z", 2),
+    ],
+)
+def test_a_text_is_quick_where_places_to_the_power_of_repeats_are_few(pattern: str, repeats: int) -> None:
+    options = sum(pattern.count(option) for option in "|?") - pattern.count("(?") - pattern.count("*?")
+    steps = len(pattern) * 2**options * (quick_characters(pattern) + 1) ** (repeats + 1)
+    assert QUICK_STEPS / 5 < steps <= QUICK_STEPS
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(a|ab)*c",
+        "(?:a+)+",
+        "(a+){2}",
+        r"(a+)\1",
+        "(?P<n>a)(?P=n)",
+        "(?=a+)b",
+        "(?<!a)b",
+        "(?x)(a|a) *b",
+        "(?>a)",
+    ],
+)
+def test_no_text_is_quick_for_a_pattern_whose_steps_are_not_counted(pattern: str) -> None:
+    assert quick_characters(pattern) == 0

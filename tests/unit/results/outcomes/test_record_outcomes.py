@@ -30,6 +30,8 @@ from tests.fakes.results.stores import record_outcomes_of
 
 SLOW = "(?:a|b|ab)*[cd]"
 """Over "ab" so often that nobody waits for its end."""
+BESIDE = "(?:.)+"
+"""Reads the whole text. Whether it may be slow is not known of a pattern that repeats a group."""
 
 
 class Recorder:
@@ -121,7 +123,7 @@ async def test_a_run_whose_scoring_takes_long_holds_up_no_other(monkeypatch: pyt
     monkeypatch.setattr(record_outcomes, "SCORING_LINGER_SECONDS", 0.05)
     recorder = Recorder()
     may_end = recorder.scorer.held["slow"] = asyncio.Event()
-    slow, quick = [await recorder.open_texts(".*") for _ in range(2)]
+    slow, quick = [await recorder.open_texts(BESIDE) for _ in range(2)]
     sent = [batch(slow.run_id, [said(0, "slow")]), batch(quick.run_id, [said(0, "c")])]
     recording = asyncio.ensure_future(recorder.record(sent))
     more = [asyncio.ensure_future(recorder.record([batch(slow.run_id, [said(1, "slow")])])) for _ in range(8)]
@@ -139,7 +141,7 @@ async def test_a_run_whose_scoring_takes_long_holds_up_no_other(monkeypatch: pyt
 async def test_a_run_is_scored_in_one_process_at_a_time() -> None:
     recorder = Recorder()
     may_end = recorder.scorer.held["slow"] = asyncio.Event()
-    plan = await recorder.open_texts(".*")
+    plan = await recorder.open_texts(BESIDE)
     recording = [
         asyncio.ensure_future(recorder.record([batch(plan.run_id, [said(at, text)])]))
         for at, text in enumerate(["slow", "c", "c"])
@@ -150,13 +152,25 @@ async def test_a_run_is_scored_in_one_process_at_a_time() -> None:
     assert (recorder.scorer.called, recorder.scorer.most_at_once) == (3, 1)
 
 
-@pytest.mark.parametrize(("pattern", "is_beside"), [(".*", True), ("", False)])
-async def test_texts_that_are_only_compared_are_scored_at_once(pattern: str, *, is_beside: bool) -> None:
+@pytest.mark.parametrize(
+    ("pattern", "text", "is_beside"),
+    [
+        ("", "c" * 10**6, False),
+        (".*", "c", False),
+        (".*", "c" * 10**6, True),
+        ("^ *(.*?) *$", "c" * 100, True),
+        (BESIDE, "c", True),
+    ],
+)
+async def test_texts_are_scored_at_once_where_none_of_their_length_is_slow(
+    pattern: str, text: str, *, is_beside: bool
+) -> None:
     recorder = Recorder()
     plan = await recorder.open_texts(pattern)
-    await recorder.record([batch(plan.run_id, [said(0, "c")])])
-    [kept] = recorder.rows.counted(plan.run_id)
-    assert (recorder.scorer.called, kept.scores) == (is_beside, {"exact_match": 1.0})
+    await recorder.record([batch(plan.run_id, [said(0, text), said(1, "c")])])
+    kept = recorder.rows.counted(plan.run_id)
+    assert recorder.scorer.called == is_beside
+    assert [one.scores["exact_match"] for one in kept] == [float(text == "c"), 1.0]
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_an_empty_target_is_refused_before_anything_is_asked() -> None:
 
 def test_an_answer_is_scored_and_shows_the_expression_that_was_read() -> None:
     scoring = compile_scoring(TaskScoring(OutputType.GENERATE_UNTIL, (MetricUse("math"),)))
-    assert not scoring.is_quick
+    assert scoring.quick_characters < 0
     target = ScoringTarget(texts=(r"\frac{\pi}{6}",))
     right = score_answer(scoring, target, Answer(r"<think>\boxed{1}</think>So \boxed{\pi/6}."))
     wrong = score_answer(scoring, target, Answer("The answer is $6$."))
