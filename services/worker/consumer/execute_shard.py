@@ -77,20 +77,19 @@ class ExecuteShard:
         """Executes the unfinished samples."""
         end = ShardEnd.COMPLETE
         try:
-            # If the engine or the worker dies again, it is known which sample did it.
-            if in_flight.is_suspect:
-                await self._execute_alone(in_flight)
-            else:
-                await self._execute_all(in_flight)
+            # Also after an error: the shard is acknowledged or forwarded only when its outcomes are stored.
+            with self.batcher.executed(in_flight.shard):
+                # If the engine or the worker dies again, it is known which sample did it.
+                if in_flight.is_suspect:
+                    await self._execute_alone(in_flight)
+                else:
+                    await self._execute_all(in_flight)
         except* ModelRefused:
             end = ShardEnd.RUN_REFUSED
         except* ModelCannotLoad:
             end = ShardEnd.ENGINE_LOST
         except* EngineDied:
             end = ShardEnd.ENGINE_DIED
-        finally:
-            # Also after an error: the shard is acknowledged or forwarded only when these are stored.
-            self.batcher.flush(in_flight.shard)
         return end
 
     async def _execute_all(self, in_flight: InFlightShard) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from proctor.values.priority import Priority
 from proctor.values.sample import MAX_SHARD_SAMPLES
 from services.common.clock import Clock
+from services.worker.execution.outcome_batcher import OutcomeBatchLimits
 
 # How long a pull takes to arrive, and over how long the speed of the worker is measured.
 _PULL_SECONDS = 0.25
@@ -33,8 +34,10 @@ class PrefetchLimits:
         """The smallest number with which the engine never waits for a pull."""
         # A whole shard: more would wait here unused.
         prefetched = max(1, min(MAX_SHARD_SAMPLES, concurrency // 2))
-        # Twice: shards stay in flight until their slowest sample is answered and stored.
-        return cls(concurrency, prefetched, 2 * (concurrency + prefetched) + MAX_SHARD_SAMPLES, rollouts)
+        # Twice: shards stay in flight until their slowest sample is answered, and until it is stored: a batch
+        # of outcomes fills up first.
+        held = 2 * (concurrency + prefetched) + MAX_SHARD_SAMPLES + OutcomeBatchLimits().outcomes
+        return cls(concurrency, prefetched, held, rollouts)
 
 
 class PrefetchDepth:

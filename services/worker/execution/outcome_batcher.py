@@ -1,7 +1,9 @@
-"""Publishes outcomes of one run in batches: when a batch is full or old, or when a shard ends."""
+"""Publishes outcomes of a run in batches: one that is full or old, or when no shard of the run is left."""
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -22,7 +24,8 @@ class OutcomeBatchLimits:
     outcomes: int = 250
     # With JSON and UTF-8 at most a few times that in bytes, below the 8 MiB of a NATS message here.
     characters: int = 500_000
-    # What the last answer of a run waits at most; a shard that ends flushes before.
+    # What an answer waits at most. A shard that ends waits as long, where others of its run fill the batch:
+    # a message for each would cost the worker, NATS and results more than the answers in it.
     age_seconds: float = 0.1
 
 
@@ -48,6 +51,8 @@ class OutcomeBatcher:
         self._new_id = new_id
         self._limits = limits or OutcomeBatchLimits()
         self._open: dict[tuple[RunId, int], _OpenBatch] = {}
+        # Shards that are executed here, by run and epoch.
+        self._executed: Counter[tuple[RunId, int]] = Counter()
         self._closed: asyncio.Queue[_OpenBatch] = asyncio.Queue()
 
     def add(self, shard: Shard, outcome: Outcome) -> asyncio.Future[None]:
@@ -61,9 +66,18 @@ class OutcomeBatcher:
             self._close(key)
         return batch.published
 
-    def flush(self, shard: Shard) -> None:
-        """Publishes the open batch of the shard's run."""
-        self._close((shard.run_id, shard.epoch))
+    @contextmanager
+    def executed(self, shard: Shard) -> Iterator[None]:
+        """Publishes the open batch of the run at the end, unless another shard of it is executed then."""
+        key = (shard.run_id, shard.epoch)
+        self._executed[key] += 1
+        try:
+            yield
+        finally:
+            self._executed[key] -= 1
+            if not self._executed[key]:
+                del self._executed[key]
+                self._close(key)
 
     async def run(self, lanes: int = 4) -> None:
         """Publishes until cancelled, a few batches at a time."""

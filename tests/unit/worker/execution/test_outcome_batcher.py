@@ -75,11 +75,25 @@ async def test_an_old_batch_leaves_by_itself() -> None:
 
 async def test_the_end_of_a_shard_sends_its_run_and_no_other(bench: Bench) -> None:
     mine, other = a_shard(1), a_shard(2, run_id="run-2")
-    published = bench.add(mine, 1)
-    waiting = bench.add(other, 2)
-    bench.batcher.flush(mine)
+    with bench.batcher.executed(other):
+        with bench.batcher.executed(mine):
+            published = bench.add(mine, 1)
+            waiting = bench.add(other, 2)
+        await asyncio.wait_for(published, 5)
+        assert not waiting.done()
+
+
+async def test_a_shard_that_ends_waits_for_others_of_its_run_and_epoch(bench: Bench) -> None:
+    first, second, earlier = a_shard(1), a_shard(2, number=2), a_shard(3, epoch=2)
+    with bench.batcher.executed(second), bench.batcher.executed(earlier):
+        with bench.batcher.executed(first):
+            bench.add(first, 1)
+        assert bench.batcher._open
+        published = bench.add(second, 2)
+        await asyncio.sleep(0)
+        assert not published.done()
     await asyncio.wait_for(published, 5)
-    assert not waiting.done()
+    assert [len(batch.outcomes) for batch in bench.publisher.batches] == [2]
 
 
 async def test_epochs_of_a_run_do_not_mix(bench: Bench) -> None:
@@ -92,8 +106,8 @@ async def test_epochs_of_a_run_do_not_mix(bench: Bench) -> None:
 
 async def test_a_failed_publish_fails_the_futures_of_its_outcomes(bench: Bench) -> None:
     bench.publisher.refusal = RuntimeError("too large")
-    published = bench.add(a_shard(1), 1)
-    bench.batcher.flush(a_shard(1))
+    with bench.batcher.executed(a_shard(1)):
+        published = bench.add(a_shard(1), 1)
     with pytest.raises(RuntimeError):
         await asyncio.wait_for(published, 5)
 
