@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from stat import S_ISREG
+from types import NoneType
 from typing import BinaryIO
+
+import orjson
 
 from proctor.values.plain import MAX_LEVELS, is_shallow
 from services.scheduler.suites.rows.csv_form import TEXT_WITH_HEADER, CsvForm, typed_rows
@@ -23,6 +26,7 @@ from services.scheduler.suites.rows.row_source import MAX_ROW_BYTES, SourceRow, 
 # A user's suite has small files, and its rows are waited for.
 _PARQUET_CPU_SECONDS = 300
 _READ_BYTES = 64 * 1024
+_PLAIN = frozenset({str, int, bool, NoneType})
 _TOO_DEEP = f"its lists and objects are nested in more than {MAX_LEVELS} levels"
 
 
@@ -185,22 +189,42 @@ def _jsonl_rows(file: PinnedFile) -> Iterator[SourceRow]:
                     yield _json_row(row, line)
 
 
-def _some_lines(content: BinaryIO) -> list[bytes]:
+def _some_lines(content: BinaryIO) -> Sequence[bytes]:
     """The next lines, so many that a look at the file is cheap beside them; none at its end."""
-    lines: list[bytes] = []
-    left = _READ_BYTES
+    block = content.read(_READ_BYTES)
     # Two more than a row may have: its line end.
-    while left > 0 and (line := content.readline(MAX_ROW_BYTES + 2)):
-        lines.append(line)
-        left -= len(line)
-    return lines
+    return (block + content.readline(MAX_ROW_BYTES + 2)).split(b"\n") if block else ()
 
 
 def _json_row(number: int, line: bytes) -> SourceRow:
-    if len(line.rstrip(b"\r\n")) > MAX_ROW_BYTES:
+    if len(line) > MAX_ROW_BYTES and len(line.rstrip(b"\r")) > MAX_ROW_BYTES:
         raise UnreadableRow(number, f"the line has more than {MAX_ROW_BYTES} bytes")
     if number == 1:
         line = line.removeprefix(BOM_UTF8)
+    row = _plain_row(line)
+    return _any_row(number, line) if row is None else row
+
+
+def _plain_row(line: bytes) -> SourceRow | None:
+    """A row of texts, whole numbers and lists of them, in a fifth of the time; None for any other.
+
+    orjson refuses some of what `json` reads (NaN, lone surrogates), and makes floats of whole numbers over
+    64 bits.
+    """
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    if type(row) is not dict:
+        return None
+    if _PLAIN.issuperset(map(type, row.values())):
+        return row
+    lists = [value for value in row.values() if type(value) not in _PLAIN]
+    is_plain = all(type(each) is list and _PLAIN.issuperset(map(type, each)) for each in lists)
+    return row if is_plain else None
+
+
+def _any_row(number: int, line: bytes) -> SourceRow:
     try:
         row = json.loads(line.decode())
     except UnicodeDecodeError as error:

@@ -2,6 +2,7 @@
 
 import gc
 import hashlib
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -133,6 +134,24 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
 )
 def test_json_lines_are_read(tmp_path: Path, content: str, rows: list[SourceRow]) -> None:
     assert list(rows_of(tmp_path, "a.jsonl", content)) == rows
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            '{"a": 18446744073709551616}',
+            '{"a": [-9223372036854775809, 1]}',
+            '{"a": {"b": 18446744073709551616}}',
+        ),
+        *('{"a": 1E400, "b": NaN, "c": -Infinity}', '{"a": -0, "b": -0.0, "c": 1E2, "d": 0.1}'),
+        *('{"a": "\\ud800"}', '{"a": "\\ud83d\\ude00\\u0000"}', '{"a": 1, "b": [], "a": "last"}'),
+        *('{"a": [[1, 2.0], {"b": null}], "c": true}', ' \t{"a" : "x\\/"} \r', "{}"),
+    ],
+)
+def test_values_are_those_of_json(tmp_path: Path, line: str) -> None:
+    """The module `json` is the measure; a text of the values shows their types too."""
+    assert repr(list(rows_of(tmp_path, "a.jsonl", line))) == repr([json.loads(line)])
 
 
 @pytest.mark.parametrize(
