@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from services.scheduler.suites.rendering.render_task import rendered_sample
+from services.scheduler.suites.rendering.make_sample import SampleMaker
 from services.scheduler.suites.rendering.row_renderer import RowRenderer
 from services.scheduler.suites.rendering.sample import RenderedRow, RenderedSample
 from services.scheduler.suites.suite import TaskDefinition
@@ -23,12 +23,13 @@ class RenderLogged:
         # Code that makes columns of rows is executed when a run is planned, not here.
         can_render = task is not None and task.rows.code is None and not task.rollout_column
         self._renderer = RowRenderer(task) if task is not None and can_render else None
+        self._maker = SampleMaker(task, self._renderer) if task is not None and self._renderer else None
 
     def render(self, samples: Sequence[RenderedSample]) -> list[RenderedSample]:
         return [self._rendered(sample) for sample in samples]
 
     def _rendered(self, sample: RenderedSample) -> RenderedSample:
-        if self._task is None or self._renderer is None or sample.prompt.text is None or not sample.doc_json:
+        if self._maker is None or self._renderer is None or sample.prompt.text is None or not sample.doc_json:
             return sample
         row = json.loads(sample.doc_json)
         try:
@@ -36,7 +37,7 @@ class RenderLogged:
             if not self._is_same(sample, sample.prompt.text, own):
                 return sample
             asked = replace(own, prompt=sample.prompt.text)
-            made = rendered_sample(self._task, self._renderer, sample.position, row, asked)
+            made = self._maker.sample(sample.position, row, asked)
         except RowFault:
             return sample
         return replace(made, doc_id=sample.doc_id)

@@ -1,26 +1,16 @@
 """Renders a task's rows to samples, serially: few-shot draws depend on the order of the documents."""
 
-import base64
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from random import Random
 from typing import cast
 
-from proctor.values.code import CodeCheck
-from proctor.values.sample import Prompt
 from services.common.threads.cancellable_threads import check_cancelled
 from services.scheduler.suites.errors import FewshotPoolTooSmall, InvalidRow, NoFewshotPool, NoRows
+from services.scheduler.suites.rendering.make_sample import SampleMaker
 from services.scheduler.suites.rendering.row_renderer import RowRenderer
-from services.scheduler.suites.rendering.sample import (
-    MAX_SAMPLE_BYTES,
-    RenderedRow,
-    RenderedSample,
-    digest_of,
-    encode_row,
-    netstrings,
-    row_as_json,
-)
+from services.scheduler.suites.rendering.sample import MAX_SAMPLE_BYTES, RenderedSample
 from services.scheduler.suites.rows.errors import UnreadableRow
 from services.scheduler.suites.rows.ports import RowSource
 from services.scheduler.suites.rows.row_source import (
@@ -31,7 +21,7 @@ from services.scheduler.suites.rows.row_source import (
     SourceRow,
     chosen_rows,
 )
-from services.scheduler.suites.rows.task_code import SAMPLER, is_code_column, without_code
+from services.scheduler.suites.rows.task_code import SAMPLER, without_code
 from services.scheduler.suites.suite import FewshotRule, FewshotSampler, TaskDefinition
 from services.scheduler.suites.templates.errors import RowFault
 
@@ -181,102 +171,18 @@ def render_task(
 ) -> Iterator[RenderedSample]:
     """Renders the first `limit` rows, each with `num_fewshot` examples from `pool`."""
     renderer = RowRenderer(task)
+    sample_of = SampleMaker(task, renderer).sample
     examples = _Examples(task, RowRenderer(task.of_examples), pool, num_fewshot)
     position = -1
     try:
         for position, row in enumerate(_while_wanted(rows, limit)):
-            rendered = renderer.render(row, examples.before(row))
-            yield rendered_sample(task, renderer, position, row, rendered)
+            yield sample_of(position, row, renderer.render(row, examples.before(row)))
     except RowFault as fault:
         raise InvalidRow(task.name, position, fault.problem, fault.field) from fault
     except UnreadableRow as problem:
         raise InvalidRow(task.name, problem.row - 1, problem.problem) from problem
     if position < 0:
         raise NoRows(task=task.name)
-
-
-def rendered_sample(
-    task: TaskDefinition, renderer: RowRenderer, position: int, row: SourceRow, rendered: RenderedRow
-) -> RenderedSample:
-    """The sample of a row as it was rendered. Raises `RowFault`."""
-    check = _code_check(task, row, rendered)
-    rollout_spec = _rollout_spec(task, row)
-    encoded = _encoded(task, rendered, check, rollout_spec)
-    kept_row = _kept(_without_files(task, row))
-    if task.scoring_code is not None:
-        # The code gets the row: samples that differ in it are others.
-        encoded += netstrings([kept_row])
-    return RenderedSample(
-        position=position,
-        doc_id=position,
-        prompt=Prompt(rendered.prompt),
-        choices=rendered.choices,
-        target=rendered.target,
-        digest=digest_of(encoded),
-        cluster=renderer.cluster(row),
-        size_bytes=len(encoded),
-        doc_json=kept_row.decode(),
-        stored_bytes=len(encoded) + len(kept_row),
-        code_check=check,
-        rollout_spec=rollout_spec,
-        choice_ending=rendered.choice_ending,
-    )
-
-
-def _without_files(task: TaskDefinition, row: SourceRow) -> SourceRow:
-    """The row without the files of a rollout and what code made of it, which the sample has as they are."""
-    if not task.rollout_column and not task.has_code:
-        return row
-    hidden = {task.rollout_column, *filter(is_code_column, row)}
-    return {name: value for name, value in row.items() if name not in hidden}
-
-
-def _code_check(task: TaskDefinition, row: SourceRow, rendered: RenderedRow) -> CodeCheck | None:
-    rule = task.code
-    if rule is None:
-        return None
-    prefix = rule.prefix.text(row) if rule.prefix else ""
-    return CodeCheck(prefix, rendered.target.texts[0], rule.answer, rule.timeout_seconds)
-
-
-def _rollout_spec(task: TaskDefinition, row: SourceRow) -> bytes:
-    if not task.rollout_column:
-        return b""
-    try:
-        return base64.b64decode(str(row[task.rollout_column]), validate=True)
-    except (KeyError, ValueError) as error:
-        raise RowFault(f"its {task.rollout_column} is missing or not base64", task.rollout_column) from error
-
-
-def _encoded(
-    task: TaskDefinition, rendered: RenderedRow, check: CodeCheck | None, rollout_spec: bytes
-) -> bytes:
-    try:
-        encoded = encode_row(task.name, task.version, rendered)
-        if check is not None:
-            encoded += netstrings(
-                [check.prefix.encode(), check.answer.encode(), repr(check.timeout_seconds).encode()]
-            )
-    except UnicodeEncodeError as error:
-        raise RowFault("its text is not valid Unicode (a lone surrogate)") from error
-    if b"\0" in encoded:
-        raise RowFault("its text holds a NUL character, which cannot be stored")
-    if rollout_spec:
-        # After the look for NULs: these are bytes and no text.
-        encoded += netstrings([rollout_spec])
-    if len(encoded) > MAX_SAMPLE_BYTES:
-        raise RowFault(f"the sample has {len(encoded)} bytes, more than the {MAX_SAMPLE_BYTES} allowed")
-    return encoded
-
-
-def _kept(row: SourceRow) -> bytes:
-    try:
-        kept = row_as_json(row)
-    except TypeError as error:
-        raise RowFault("its lists and objects are nested too deeply") from error
-    if len(kept) > MAX_SAMPLE_BYTES:
-        raise RowFault(f"the row has {len(kept)} bytes as JSON, more than the {MAX_SAMPLE_BYTES} allowed")
-    return kept
 
 
 # Examples that code draws: by their places in the pool, or as rows.
@@ -304,8 +210,11 @@ class _Examples:
         self._rendered: dict[int, str] = {}
         code = task.fewshot.code
         self._drawn_column = code.column_of(SAMPLER) if code and num_fewshot else ""
+        self._are_none = num_fewshot == 0
 
     def before(self, document: SourceRow) -> str:
+        if self._are_none:
+            return ""
         if self._drawn_column:
             return "".join(self._within_limit(cast("_Drawn", document[self._drawn_column])))
         return "".join([self._example(index) for index in self._draws.draw(self._compared(document))])

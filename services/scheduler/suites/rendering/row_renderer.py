@@ -87,6 +87,7 @@ class RowRenderer:
         self._choices_template = choices if isinstance(choices, PromptTemplate) else None
         self._fixed_choices = () if isinstance(choices, PromptTemplate) else choices
         self._fixed_continuations = self._continuations(self._fixed_choices)
+        self._has_texts_only = self._templates.wrong_texts is None and self._templates.choice_texts is None
 
     def render(self, row: SourceRow, examples: str = "") -> RenderedRow:
         right = self._right_context(row)
@@ -161,7 +162,9 @@ class RowRenderer:
 
     def _begun(self, question: str, row: SourceRow) -> tuple[str, str]:
         template = self._templates.answer_begin
-        begin = "" if template is None else template.text(row)
+        if template is None:
+            return question, ""
+        begin = template.text(row)
         return question + self._delimiter if _is_joined(question, begin) else question, begin
 
     def cluster(self, row: SourceRow) -> str:
@@ -196,8 +199,11 @@ class RowRenderer:
         return texts
 
     def _text_target(self, row: SourceRow, choices: Sequence[str]) -> Target:
+        texts = self._right_texts(row, choices)
+        if self._has_texts_only:
+            return Target(texts=texts)
         return Target(
-            texts=self._right_texts(row, choices),
+            texts=texts,
             wrong_texts=self._listed(row, self._templates.wrong_texts, "doc_to_wrong_target"),
             choice_texts=self._listed(row, self._templates.choice_texts, "doc_to_choice_text"),
         )

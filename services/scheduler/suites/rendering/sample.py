@@ -4,6 +4,7 @@ import base64
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import orjson
 
@@ -56,13 +57,23 @@ def encode_row(task: str, version: str, rendered: RenderedRow) -> bytes:
     right_choice = "" if target.choice is None else str(target.choice)
     if target.right_choices:
         right_choice = ",".join(str(choice) for choice in target.right_choices)
-    parts = [DIGEST_FORMAT, task, version, rendered.prompt]
-    parts += [str(len(rendered.choices)), *rendered.choices, right_choice]
+    parts = [rendered.prompt, str(len(rendered.choices)), *rendered.choices, right_choice]
     parts += [str(len(target.texts)), *target.texts]
     if target.wrong_texts or target.choice_texts:
         parts += [str(len(target.wrong_texts)), *target.wrong_texts, *target.choice_texts]
-    parts += [rendered.choice_ending] if rendered.choice_ending else []
-    return netstrings([part.encode() for part in parts])
+    if rendered.choice_ending:
+        parts.append(rendered.choice_ending)
+    encoded = _encoded_head(task, version) + "".join([f"{len(part)}:{part}" for part in parts])
+    # Such texts have as many bytes as characters.
+    if encoded.isascii():
+        return encoded.encode()
+    return netstrings([part.encode() for part in (DIGEST_FORMAT, task, version, *parts)])
+
+
+@lru_cache(maxsize=16)
+def _encoded_head(task: str, version: str) -> str:
+    """All rows of a task begin with it."""
+    return "".join([f"{len(part)}:{part}" for part in (DIGEST_FORMAT, task, version)])
 
 
 def netstrings(parts: Iterable[bytes]) -> bytes:
