@@ -46,10 +46,14 @@ class DispatchedShard:
 
 def as_ranges(samples: Iterable[int]) -> tuple[range, ...]:
     """The numbers as the fewest ranges, ascending."""
+    numbers = sorted(set(samples))
+    # Those of most shards follow each other.
+    if numbers and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return (range(numbers[0], numbers[-1] + 1),)
     ranges: list[range] = []
-    for sample in sorted(samples):
-        if ranges and sample <= ranges[-1].stop:
-            ranges[-1] = range(ranges[-1].start, max(ranges[-1].stop, sample + 1))
+    for sample in numbers:
+        if ranges and sample == ranges[-1].stop:
+            ranges[-1] = range(ranges[-1].start, sample + 1)
         else:
             ranges.append(range(sample, sample + 1))
     return tuple(ranges)

@@ -22,11 +22,13 @@ from services.common.nats import streams
 from services.common.nats.jetstream import JetStream
 from services.common.traces import SpanKind, span
 from services.scheduler.planning.rendered_samples import RenderedSamples
-from services.scheduler.planning.shard import FilledShard, Shard, ShardCutter
+from services.scheduler.planning.shard import MAX_SHARD_BYTES, FilledShard, Shard, ShardCutter
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import params_for
 from services.scheduler.suites.rendering.sample import RenderedSample
 
+# A sample that was just rendered, or as results has stored it.
+WireSample = RenderedSample | sample_pb2.Sample
 # A stream that is full or away for longer is left alone; what was not sent is found by reconciling.
 _PUBLISH_SECONDS = 30.0
 
@@ -119,41 +121,33 @@ class NatsShardStream:
         return await self._jetstream.stream_generation([*work, streams.OUTCOMES])
 
     def _payloads(
-        self, frame: work_messages_pb2.WorkShard, shard: Shard, found: Mapping[int, sample_pb2.Sample]
+        self, frame: work_messages_pb2.WorkShard, shard: Shard, found: Mapping[int, WireSample]
     ) -> Sequence[bytes]:
         """Messages of a shard. A first epoch was cut by weight; a retry is cut here, where it is known."""
+        weights = [_weight_of(found[number]) for number in shard.samples]
+        if sum(weights) <= MAX_SHARD_BYTES:
+            return [self._payload(frame, shard, found)]
         cutter = ShardCutter(0)
-        for number in shard.samples:
-            cutter.add(found[number].ByteSize())
+        cutter.add(weights)
         parts = [[shard.samples[index] for index in indexes] for indexes in cutter.finish()]
         return [self._payload(frame, replace(shard, samples=part), found) for part in parts]
 
     def _payload(
-        self, frame: work_messages_pb2.WorkShard, shard: Shard, found: Mapping[int, sample_pb2.Sample]
+        self, frame: work_messages_pb2.WorkShard, shard: Shard, found: Mapping[int, WireSample]
     ) -> bytes:
         message = work_messages_pb2.WorkShard()
         # The message of the task is built once: copying is cheaper than setting its fields for each shard.
         message.CopyFrom(frame)
         message.shard, message.attempt, message.rollout = shard.number, shard.attempt, shard.rollout
         for number in shard.samples:
-            sample = found[number]
-            work = message.samples.add(
-                sample=number,
-                prompt=sample.prompt,
-                choices=sample.choices,
-                params_json=sample.params_json,
-                rollout_spec=sample.rollout_spec,
-                choice_ending=sample.choice_ending,
-            )
-            if sample.HasField("code_check"):
-                work.code_check.CopyFrom(sample.code_check)
+            fill_work(message.samples.add(sample=number), found[number])
         # Last: the proof covers every field above.
         prove_dispatch(message, self._dispatch_proof_key)
         return message.SerializeToString()
 
     async def _read_first(
         self, task: PlannedTask, shards: Sequence[Shard]
-    ) -> tuple[Sequence[Shard], Mapping[int, sample_pb2.Sample]]:
+    ) -> tuple[Sequence[Shard], Mapping[int, WireSample]]:
         """Samples of as many of the first shards as one answer may hold, and of one in any case."""
         while len(shards) > 1:
             try:
@@ -162,9 +156,7 @@ class NatsShardStream:
                 shards = shards[: len(shards) // 2]
         return shards, await self._read_in_parts(task, _numbers_of(shards))
 
-    async def _read_in_parts(
-        self, task: PlannedTask, numbers: Sequence[int]
-    ) -> Mapping[int, sample_pb2.Sample]:
+    async def _read_in_parts(self, task: PlannedTask, numbers: Sequence[int]) -> Mapping[int, WireSample]:
         try:
             return await self._read(task, numbers)
         except MessageTooLarge:
@@ -175,11 +167,11 @@ class NatsShardStream:
         first = await self._read_in_parts(task, numbers[:middle])
         return {**first, **await self._read_in_parts(task, numbers[middle:])}
 
-    async def _read(self, task: PlannedTask, numbers: Sequence[int]) -> Mapping[int, sample_pb2.Sample]:
+    async def _read(self, task: PlannedTask, numbers: Sequence[int]) -> Mapping[int, WireSample]:
         """Samples by their number in the run."""
         first = task.first_sample
         rendered = self._rendered.take(task.sample_set_id, [number - first for number in numbers])
-        found = {first + position: message_to_worker(sample) for position, sample in rendered.items()}
+        found: dict[int, WireSample] = {first + position: sample for position, sample in rendered.items()}
         missing = [number for number in numbers if number not in found]
         for start in range(0, len(missing), MAX_READ_SAMPLES):
             part = missing[start : start + MAX_READ_SAMPLES]
@@ -192,31 +184,30 @@ class NatsShardStream:
         return messaging.ANY_MODEL if is_any else messaging.model_token(run.order.model)
 
 
-def message_to_worker(sample: RenderedSample) -> sample_pb2.Sample:
-    """The message that results makes of the stored sample: no worker may see target and digest."""
-    message = sample_pb2.Sample(
-        position=sample.position,
-        doc_id=sample.doc_id,
-        choices=sample.choices,
-        cluster=sample.cluster,
-        row_id=sample.row_id,
-        params_json=sample.params_json,
-        rollout_spec=sample.rollout_spec,
-        choice_ending=sample.choice_ending,
-    )
-    PROMPT.fill(message.prompt, sample.prompt)
-    if sample.code_check:
-        CODE_CHECK.fill(message.code_check, sample.code_check)
-    return message
+def _weight_of(sample: WireSample) -> int:
+    """Bytes, about: of a sample that was just rendered those that shards are cut by."""
+    return sample.size_bytes if isinstance(sample, RenderedSample) else sample.ByteSize()
 
 
-def _messages(run: Run, shards: Sequence[FilledShard]) -> Iterator[tuple[str, bytes]]:
-    """The message id and payload of each part of each shard."""
-    for filled in shards:
-        shard = filled.shard
-        for part, payload in enumerate(filled.payloads):
-            message_id = messaging.shard_message_id(run.run_id, run.epoch, shard.number, shard.attempt, part)
-            yield message_id, payload
+def fill_work(work: work_messages_pb2.WorkSample, sample: WireSample) -> None:
+    """Writes all but the number. The same message comes of both forms; it has no target and no digest."""
+    if isinstance(sample, RenderedSample):
+        PROMPT.fill(work.prompt, sample.prompt)
+        if sample.code_check:
+            CODE_CHECK.fill(work.code_check, sample.code_check)
+    else:
+        work.prompt.CopyFrom(sample.prompt)
+        if sample.HasField("code_check"):
+            work.code_check.CopyFrom(sample.code_check)
+    # Writing a default costs as much as any value.
+    if sample.choices:
+        work.choices.extend(sample.choices)
+    if sample.params_json:
+        work.params_json = sample.params_json
+    if sample.rollout_spec:
+        work.rollout_spec = sample.rollout_spec
+    if sample.choice_ending:
+        work.choice_ending = sample.choice_ending
 
 
 def _task_message(run: Run, task: PlannedTask, now: datetime) -> work_messages_pb2.WorkShard:
@@ -245,6 +236,15 @@ def _task_message(run: Run, task: PlannedTask, now: datetime) -> work_messages_p
 def _default_form(method: ScoringMethod) -> PromptForm | None:
     """Log-likelihood scored choices continue the text. Otherwise the worker decides by its engine."""
     return PromptForm.COMPLETION if method is ScoringMethod.LOGLIKELIHOOD else None
+
+
+def _messages(run: Run, shards: Sequence[FilledShard]) -> Iterator[tuple[str, bytes]]:
+    """The message id and payload of each part of each shard."""
+    for filled in shards:
+        shard = filled.shard
+        for part, payload in enumerate(filled.payloads):
+            message_id = messaging.shard_message_id(run.run_id, run.epoch, shard.number, shard.attempt, part)
+            yield message_id, payload
 
 
 def _numbers_of(shards: Sequence[Shard]) -> Sequence[int]:

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from proctor.v1 import sample_pb2
+from proctor.v1 import sample_pb2, work_messages_pb2
 from proctor.values.code import CodeAnswer, CodeCheck
 from proctor.values.sample import ChatMessage, Prompt, Target
 from proctor.wire.values import SAMPLE
@@ -15,7 +15,7 @@ from services.common.postgres import PostgresSession, connect_pool
 from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.samples.postgres import PostgresSampleMessages, PostgresSampleSets
 from services.results.samples.proto import sample_from_proto
-from services.scheduler.dispatch.nats import message_to_worker
+from services.scheduler.dispatch.nats import WireSample, fill_work
 from services.scheduler.suites.rendering.sample import RenderedSample
 from tests.harness.servers import postgres_server
 
@@ -80,8 +80,14 @@ async def stored(session: PostgresSession, sample: RenderedSample) -> str:
     return (await sets.commit(staging_id, 1)).sample_set_id
 
 
+def work_of(sample: WireSample) -> bytes:
+    work = work_messages_pb2.WorkSample(sample=7)
+    fill_work(work, sample)
+    return work.SerializeToString()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 async def test_sample_is_the_same_message(session: PostgresSession, kind: str) -> None:
     sample_set_id = await stored(session, KINDS[kind])
     found = await PostgresSampleMessages(session).read(sample_set_id, [0])
-    assert found[0] == message_to_worker(KINDS[kind])
+    assert work_of(found[0]) == work_of(KINDS[kind])
