@@ -5,7 +5,7 @@ The rows are rendered all the same, and the hash of what was rendered decides.
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from services.scheduler.planning.ports import CommittedSet
@@ -22,15 +22,20 @@ class ContentHash:
     """
 
     def __init__(self) -> None:
-        self._hash = hashlib.sha256()
+        # Two, so that all of a chunk is hashed at once: where chunks end depends on time.
+        self._digests, self._rows = hashlib.sha256(), hashlib.sha256()
 
-    def add(self, sample: RenderedSample) -> None:
-        texts = sample.cluster, sample.row_id, sample.doc_json
-        lengths = b"%d %d %d %d " % (sample.doc_id, *map(len, texts))
-        self._hash.update(sample.digest + lengths + "".join(texts).encode())
+    def add(self, samples: Sequence[RenderedSample]) -> None:
+        self._digests.update(b"".join([sample.digest for sample in samples]))
+        self._rows.update("".join(map(_row_text, samples)).encode())
 
     def digest(self) -> bytes:
-        return self._hash.digest()
+        return hashlib.sha256(self._digests.digest() + self._rows.digest()).digest()
+
+
+def _row_text(sample: RenderedSample) -> str:
+    cluster, row_id, doc = sample.cluster, sample.row_id, sample.doc_json
+    return f"{sample.doc_id} {len(cluster)} {len(row_id)} {len(doc)} {cluster}{row_id}{doc}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,9 +119,8 @@ class _Rendering:
         self.count = 0
 
     def add(self, chunk: Sequence[RenderedSample]) -> None:
-        for sample in chunk:
-            self.cutter.add(sample.size_bytes)
-            self.hash.add(sample)
+        self.cutter.add([sample.size_bytes for sample in chunk])
+        self.hash.add(chunk)
         self.count += len(chunk)
 
 

@@ -56,24 +56,24 @@ class ShardCutter:
     def __post_init__(self) -> None:
         self._start = self._next = self.first_sample
 
-    def add(self, size_bytes: int) -> None:
-        is_full = self._next - self._start == self.max_samples
-        # A sample that is heavier than a shard travels alone.
-        is_heavy = self._next > self._start and self._bytes + size_bytes > MAX_SHARD_BYTES
-        if is_full or is_heavy:
-            self._cut()
-        self._next += 1
-        self._bytes += size_bytes
+    def add(self, sizes: Iterable[int]) -> None:
+        """Bytes of the next samples."""
+        start, number, weight = self._start, self._next, self._bytes
+        for size_bytes in sizes:
+            is_full = number - start == self.max_samples
+            # A sample that is heavier than a shard travels alone.
+            if is_full or (number > start and weight + size_bytes > MAX_SHARD_BYTES):
+                self.ranges.append(range(start, number))
+                start, weight = number, 0
+            number += 1
+            weight += size_bytes
+        self._start, self._next, self._bytes = start, number, weight
 
     def finish(self) -> list[range]:
         if self._next > self._start:
-            self._cut()
+            self.ranges.append(range(self._start, self._next))
+            self._start, self._bytes = self._next, 0
         return self.ranges
-
-    def _cut(self) -> None:
-        self.ranges.append(range(self._start, self._next))
-        self._start = self._next
-        self._bytes = 0
 
 
 def number_shards(

@@ -87,7 +87,7 @@ async def test_declared_project_sends_its_own_samples() -> None:
 def hash_of(*samples: RenderedSample) -> bytes:
     content = ContentHash()
     for sample in samples:
-        content.add(sample)
+        content.add([sample])
     return content.digest()
 
 
@@ -111,6 +111,13 @@ def test_all_that_is_stored_of_a_sample_decides(change: dict[str, Any]) -> None:
 def test_order_of_samples_decides() -> None:
     other = replace(SAMPLE, doc_id=2)
     assert hash_of(SAMPLE, other) != hash_of(other, SAMPLE)
+
+
+def test_chunks_of_samples_do_not_decide() -> None:
+    samples = [replace(SAMPLE, doc_id=number) for number in range(3)]
+    content = ContentHash()
+    content.add(samples)
+    assert content.digest() == hash_of(*samples)
 
 
 def test_only_the_latest_sets_are_remembered() -> None:
