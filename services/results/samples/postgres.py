@@ -32,19 +32,26 @@ class PostgresSampleSets:
         rows = [_row(staging_id, sample) for sample in samples]
 
         async def stage(transaction: PostgresTransaction) -> None:
-            await transaction.execute("stage_sample_set", sample_set_id=staging_id)
-            if await _lock(transaction, staging_id) is not None:
+            set_row = await transaction.fetchrow("stage_sample_set", sample_set_id=staging_id)
+            assert set_row is not None
+            if not set_row["is_staged"]:
                 raise SampleSetCommitted(sample_set_id=staging_id)
-            # COPY knows no conflict: what a repeated chunk replaces is deleted before.
+            await transaction.connection.copy_records_to_table("samples", columns=_COLUMNS, records=rows)
+
+        async def stage_again(transaction: PostgresTransaction) -> None:
+            # The lock first: a call beside this one may be about to store the same samples.
+            await transaction.fetchrow("stage_sample_set", sample_set_id=staging_id)
             await transaction.execute(
                 "unstage_samples", sample_set_id=staging_id, positions=[one.position for one in samples]
             )
-            await transaction.connection.copy_records_to_table(
-                "samples", columns=rows[0].keys(), records=[tuple(row.values()) for row in rows]
-            )
+            await stage(transaction)
 
         try:
-            await self._session.run(stage)
+            try:
+                await self._session.run(stage)
+            except asyncpg.UniqueViolationError:
+                # COPY knows no conflict: what a repeated chunk replaces has to be deleted before.
+                await self._session.run(stage_again)
         except asyncpg.CharacterNotInRepertoireError as error:
             raise UnstorableSamples(position=samples[0].position) from error
 
@@ -142,31 +149,54 @@ async def _commit(
     return SampleSet(same["sample_set_id"], digest)
 
 
-def _row(sample_set_id: str, sample: StoredSample) -> dict[str, object]:
-    """Values by column."""
+_COLUMNS = (
+    "sample_set_id",
+    "position",
+    "doc_id",
+    "digest",
+    "prompt_text",
+    "prompt_messages",
+    "choices",
+    "target_choice",
+    "target_texts",
+    "right_choices",
+    "wrong_texts",
+    "choice_texts",
+    "choice_ending",
+    "cluster",
+    "doc_json",
+    "row_id",
+    "params_json",
+    "code_check",
+    "rollout_spec",
+)
+
+
+def _row(sample_set_id: str, sample: StoredSample) -> tuple[object, ...]:
+    """In the order of `_COLUMNS`."""
     messages = [_message_row(message) for message in sample.prompt.messages]
     target = sample.target
-    return {
-        "sample_set_id": sample_set_id,
-        "position": sample.position,
-        "doc_id": sample.doc_id,
-        "digest": sample.digest,
-        "prompt_text": sample.prompt.text,
-        "prompt_messages": orjson.dumps(messages).decode() if messages else None,
-        "choices": target.choices,
-        "target_choice": target.choice,
-        "target_texts": target.texts,
-        "right_choices": target.right_choices,
-        "wrong_texts": target.wrong_texts,
-        "choice_texts": target.choice_texts,
-        "choice_ending": target.choice_ending,
-        "cluster": sample.cluster,
-        "doc_json": sample.doc_json,
-        "row_id": sample.row_id,
-        "params_json": sample.params_json,
-        "code_check": sample.code_check,
-        "rollout_spec": sample.rollout_spec,
-    }
+    return (
+        sample_set_id,
+        sample.position,
+        sample.doc_id,
+        sample.digest,
+        sample.prompt.text,
+        orjson.dumps(messages).decode() if messages else None,
+        target.choices,
+        target.choice,
+        target.texts,
+        target.right_choices,
+        target.wrong_texts,
+        target.choice_texts,
+        target.choice_ending,
+        sample.cluster,
+        sample.doc_json,
+        sample.row_id,
+        sample.params_json,
+        sample.code_check,
+        sample.rollout_spec,
+    )
 
 
 def _message_row(message: ChatMessage) -> list[str]:

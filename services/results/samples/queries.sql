@@ -1,6 +1,9 @@
--- name: stage_sample_set: Store the row of a set that is being staged, or note that it still is
--- The touch keeps a set that is still being staged from the sweep.
-INSERT INTO sample_sets (sample_set_id) VALUES (:sample_set_id) ON CONFLICT (sample_set_id) DO UPDATE SET touched_at = now();
+-- name: stage_sample_set: Store the row of a set, or lock it; returns whether the set is still staged
+-- The touch keeps a set that is still being staged from the sweep. Calls for the same set wait for each other.
+INSERT INTO sample_sets (sample_set_id)
+VALUES (:sample_set_id)
+ON CONFLICT (sample_set_id) DO UPDATE SET touched_at = now()
+RETURNING digest IS NULL AND same_as IS NULL AS is_staged;
 
 -- name: lock_sample_set: Return whether a set is still staged; calls for the same set wait for each other
 SELECT digest, same_as::text AS same_as FROM sample_sets WHERE sample_set_id = :sample_set_id FOR UPDATE;
