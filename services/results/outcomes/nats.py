@@ -44,6 +44,10 @@ MAX_BATCHES = 6
 MESSAGES_PER_PULL = 4
 # How long a stop waits for a pull without messages.
 IDLE_SECONDS = 1.0
+# What waits in the stream is there at once.
+ANSWER_SECONDS = 0.02
+# Where messages come one after the other, each batch lingers longer: what it costs is shared by more of them.
+BUSY_LINGERS = 4
 MAX_BYTES = 32 * 1024 * 1024
 # An answer whose values are wrong is wrong however often it is tried.
 UNRECORDABLE: tuple[type[Exception], ...] = (*WRONG_DATA, re.error)
@@ -62,7 +66,10 @@ class InFlightMessage:
 
 
 class NatsOutcomeConsumer:
-    """Records a batch when it has `max_outcomes`, or when its first message has waited `linger_seconds`."""
+    """Records a batch when it has `max_outcomes`, or when its first message has waited `linger_seconds`.
+
+    That is `BUSY_LINGERS` times as long where it was there as soon as the batch before was collected.
+    """
 
     def __init__(
         self,
@@ -119,15 +126,17 @@ class NatsOutcomeConsumer:
 
     async def _collect(self) -> list[InFlightMessage]:
         """Waits for a first message, then a little for those that follow it."""
+        began = time.monotonic()
         # One, since a pull of several waits for all of them or for its time.
         held = await self._pull(1, IDLE_SECONDS)
-        deadline = time.monotonic() + self._linger_seconds
-        while held and not self._is_full(held):
-            remaining = deadline - time.monotonic()
-            # A shorter pull would end before its answer can arrive.
-            if remaining <= 0.001:
-                break
-            held += await self._pull(MESSAGES_PER_PULL, remaining)
+        if held and held[0].message.metadata.num_pending < MESSAGES_PER_PULL:
+            is_busy = time.monotonic() - began < self._linger_seconds
+            await asyncio.sleep(self._linger_seconds * (BUSY_LINGERS if is_busy else 1))
+        is_more = bool(held)
+        while is_more and not self._is_full(held):
+            more = await self._pull(MESSAGES_PER_PULL, ANSWER_SECONDS)
+            held += more
+            is_more = len(more) == MESSAGES_PER_PULL
         return held
 
     def _is_full(self, held: Sequence[InFlightMessage]) -> bool:
