@@ -46,8 +46,11 @@ class MajorityCount:
 
     def add(self, targets: Iterable[ScoringTarget]) -> None:
         for target in targets:
-            self._choices.update(_right_choices(target))
-            self._texts.update(text for text in target.texts[:1] if self._is_counted(text))
+            for choice in _right_choices(target):
+                self._choices[choice] += 1
+            for text in target.texts[:1]:
+                if self._is_counted(text):
+                    self._texts[text] += 1
 
     def _is_counted(self, text: str) -> bool:
         return len(self._texts) < MAX_TEXTS or text in self._texts

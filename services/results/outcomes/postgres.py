@@ -13,7 +13,7 @@ from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, O
 from proctor.values.usage import USAGE_NAMES, Timing, TokenUsage
 from services.common.clock import Clock
 from services.common.postgres import PostgresSession, PostgresTransaction, storable, storable_json
-from services.results.outcomes.outcome import BEFORE_ALL, OutcomeKey, ScoredOutcome
+from services.results.outcomes.outcome import BEFORE_ALL, OutcomeKey, ScoredOutcome, times_of, tokens_of
 from services.results.outcomes.ports import MAX_SOURCES, AnswerSource, OutcomePage
 from services.results.outcomes.timing_summary import Percentiles, TimeBucket, TimingSummary
 from services.results.runs.run_plan import RunRecord
@@ -145,33 +145,34 @@ def after_key(key: OutcomeKey) -> dict[str, int]:
     return {"after_sample": key[0], "after_rollout": key[1]}
 
 
-def _row(scored: ScoredOutcome, recorded_at: datetime) -> Mapping[str, object]:
-    """A row of the table, by column."""
-    outcome = scored.outcome
-    answer, failure = outcome.answer or NO_ANSWER, outcome.failure
-    return {
-        "run_id": scored.run_id,
-        "sample": outcome.sample,
-        "rollout": outcome.rollout,
-        "task_index": scored.task_index,
-        "shard": outcome.shard,
-        "epoch": scored.epoch,
-        "attempt": outcome.attempt,
-        "status": scored.status,
-        "failure_class": failure.failure_class if failure else None,
-        "failure_message": storable(failure.message) if failure else "",
-        "answer_text": storable(answer.text),
-        "reasoning": storable(answer.reasoning),
-        "finish_reason": storable(answer.finish_reason),
-        "choices": _choices_json(answer),
-        "prediction": storable(scored.prediction),
-        "scores": storable_json(orjson.dumps(scored.scores).decode()) if scored.scores else NO_SCORES,
-        **{name: getattr(outcome.usage, name) for name in USAGE_NAMES},
-        **{name: getattr(outcome.timing, name) for name in _TIMING},
-        "body_json": storable(answer.body_json),
-        "is_reused": scored.is_reused,
-        "recorded_at": recorded_at,
-    }
+def _row(scored: ScoredOutcome, recorded_at: datetime) -> tuple[object, ...]:
+    """All columns of the table in their order."""
+    outcome, result = scored.outcome, scored.outcome.result
+    failure = result if isinstance(result, Failure) else None
+    answer = result if isinstance(result, Answer) else result.answer or NO_ANSWER
+    return (
+        scored.run_id,
+        outcome.sample,
+        outcome.rollout,
+        scored.task_index,
+        outcome.shard,
+        scored.epoch,
+        outcome.attempt,
+        scored.status,
+        failure.failure_class if failure else None,
+        storable(failure.message) if failure else "",
+        storable(answer.text),
+        storable(answer.reasoning),
+        storable(answer.finish_reason),
+        _choices_json(answer),
+        storable(scored.prediction),
+        storable_json(orjson.dumps(scored.scores).decode()) if scored.scores else NO_SCORES,
+        *tokens_of(outcome.usage),
+        *times_of(outcome.timing),
+        storable(answer.body_json),
+        scored.is_reused,
+        recorded_at,
+    )
 
 
 def _choices_json(answer: Answer) -> str:

@@ -112,7 +112,7 @@ SELECT
 FROM samples
 WHERE sample_set_id = :sample_set_id AND position = ANY (:positions);
 
--- name: list_targets: Return the targets of samples
+-- name: list_targets: Return the targets of samples, each by the columns of `_TARGET` in their order
 SELECT position, choices, target_choice, target_texts, right_choices, wrong_texts, choice_texts, choice_ending
 FROM samples
 WHERE sample_set_id = :sample_set_id AND position = ANY (:positions);

@@ -132,7 +132,7 @@ class CompiledScoring:
     code_time: SlowTime = field(default_factory=lambda: SlowTime(MAX_LOST_SECONDS), compare=False)
     """What is left of the time for answers at which Python code of the task ends without a value."""
 
-    @property
+    @cached_property
     def is_loglikelihood(self) -> bool:
         return self.output_type is not OutputType.GENERATE_UNTIL and not self.is_generated
 
@@ -159,7 +159,7 @@ class CompiledScoring:
         """Whether any metric compares: a verdict is only read."""
         return not all(isinstance(metric.rule, StatedVerdict) for metric in self.metrics)
 
-    @property
+    @cached_property
     def is_unscored(self) -> bool:
         """Answers are stored and not compared with anything."""
         return self.output_type is OutputType.GENERATE_UNTIL and not self.metrics

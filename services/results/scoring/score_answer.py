@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Protocol
 
 from proctor.values.outcome import Answer
@@ -125,26 +126,30 @@ def score_generated_choice(
 
 def _score(scoring: CompiledScoring, read: Callable[[FilterPipeline], ReadAnswer]) -> Score:
     """Unparsed where no filter leaves text that each metric can read; the first that does predicts."""
-    read_answers = {pipeline.name: read(pipeline) for pipeline in scoring.pipelines}
-    predictions: dict[str, list[str | None]] = {name: [] for name in read_answers}
+    prediction: str | None = None
     scores: dict[str, ScoreValue] = {}
     counts: dict[str, Sequence[float]] = {}
-    for scored in scoring.scored_metrics:
-        if scored.metric.coded:
-            continue
-        result = read_answers[scored.pipeline.name].score(scored.metric)
-        predictions[scored.pipeline.name].append(result.prediction)
-        if result.counts:
-            counts[scored.key] = result.counts
-        if result.value is None:
-            continue
-        if scored.pipeline.is_majority and not isinstance(result.value, tuple):
-            scores[scored.key] = (result.value, result.vote)
-        else:
-            scores[scored.key] = result.value
-    # A choice is read even where the task has no metric left.
-    found = [one or [read_answers[name].prediction] for name, one in predictions.items()]
-    prediction = next((one[0] for one in found if None not in one), None)
+    of_pipelines = iter(scoring.scored_metrics)
+    for pipeline in scoring.pipelines:
+        read_answer = read(pipeline)
+        predictions: list[str | None] = []
+        for scored in islice(of_pipelines, len(scoring.metrics)):
+            if scored.metric.coded:
+                continue
+            result = read_answer.score(scored.metric)
+            predictions.append(result.prediction)
+            if result.counts:
+                counts[scored.key] = result.counts
+            if result.value is None:
+                continue
+            if pipeline.is_majority and not isinstance(result.value, tuple):
+                scores[scored.key] = (result.value, result.vote)
+            else:
+                scores[scored.key] = result.value
+        # A choice is read even where the task has no metric left.
+        found = predictions or [read_answer.prediction]
+        if prediction is None and None not in found:
+            prediction = found[0]
     return Score(prediction or "", scores, is_unparsed=prediction is None, values=counts)
 
 

@@ -23,7 +23,7 @@ class TextMatch:
     regexes_to_ignore: tuple[TimedRegex, ...] = ()
 
     def is_match(self, answer: str, target: str) -> bool:
-        return self._reduced(answer) == self._reduced(target)
+        return answer == target or self._reduced(answer) == self._reduced(target)
 
     def is_contained(self, target: str, answer: str) -> bool:
         """A target that is empty after its reduction is never contained in an answer."""

@@ -11,6 +11,7 @@ import pytest_asyncio
 from proctor.values.outcome import Answer, ChoiceScore, Failure, FailureClass, Outcome, OutcomeStatus
 from proctor.values.run import RunState
 from proctor.values.scoring import GroupMetric, TaskGroup
+from proctor.values.usage import Timing, TokenUsage
 from services.common.clock import SystemClock
 from services.common.migrations import migrate
 from services.common.postgres import PostgresSession, connect_pool
@@ -96,6 +97,20 @@ async def test_the_first_answer_stays(rows: Rows, stores: Stores) -> None:
     assert await record(stores, plan, failed(0, attempt=3)) == 0
     [kept] = await recorded(rows, all_of(plan))
     assert kept.outcome == answered(0)
+
+
+async def test_each_field_of_an_answer_comes_back_as_itself(rows: Rows, stores: Stores) -> None:
+    """Rows are written by place: two fields of one type would change places unseen."""
+    plan = await open_run(stores, 3)
+    choices = (ChoiceScore(-0.5, is_greedy=True, token_count=3),)
+    answer = Answer("text", "length", choices, '{"id": "body"}', reasoning="why")
+    usage, timing = TokenUsage(11, 12, 13, 14), Timing(0.5, 0.25, 0.125, 0.0625)
+    outcome = Outcome(2, 0, 5, 6, answer, usage, timing)
+    sent = ScoredOutcome(
+        plan.run_id, 1, 0, outcome, OutcomeStatus.UNPARSED, "read", {"acc": 0.0}, is_reused=True
+    )
+    assert await stores.outcomes.record([sent]) == 1
+    assert await recorded(rows, all_of(plan)) == [sent]
 
 
 async def test_the_outcome_of_a_later_dispatch_replaces_a_failure(stores: Stores) -> None:

@@ -1,5 +1,6 @@
 """When an outcome takes the place of an earlier one."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from proctor.values.usage import Timing, TokenUsage
 from services.results.outcomes.outcome import (
     MAX_FACTS,
     as_unrecordable,
+    plausible,
     plausible_environment,
     replacement,
     supersedes,
@@ -98,3 +100,16 @@ def test_an_engine_says_no_more_of_itself_than_can_be_stored() -> None:
     # The most that an index of Postgres takes.
     assert all(len(f"{name}{value}".encode()) <= 2_600 for name, value in kept.items())
     assert plausible_environment({"engine": "vllm"}) == {"engine": "vllm"}
+
+
+def test_numbers_that_no_answer_has_are_left_out_and_the_others_stay() -> None:
+    usage, timing = TokenUsage(7, -1, 10**11, 3), Timing(math.nan, 0.0, -1.0, 1e-12)
+    kept = plausible(replace(answered(0), usage=usage, timing=timing, gpu_seconds=math.inf))
+    assert (kept.usage, kept.timing, kept.gpu_seconds) == (TokenUsage(7, 0, 0, 3), Timing(0.0, 0.0), 0.0)
+    assert kept.result == answered(0).result
+
+
+@pytest.mark.parametrize("timing", [Timing(), Timing(1e9, 0.0, 1e-9, None)])
+def test_an_outcome_with_plausible_numbers_is_not_copied(timing: Timing) -> None:
+    outcome = replace(answered(0), usage=TokenUsage(10**10), timing=timing, gpu_seconds=2.0)
+    assert plausible(outcome) is outcome
