@@ -12,7 +12,7 @@ from proctor.values.priority import Priority
 from proctor.values.run import RunId, RunState
 from services.common.postgres import PostgresSession, PostgresTransaction
 from services.common.sql.row_scope import seeing_all
-from services.scheduler.leadership.leader_election import FencingToken
+from services.scheduler.leadership.leader_election import FencingToken, LeadershipLost
 from services.scheduler.leadership.postgres import run_as_leader, write_as_leader
 from services.scheduler.limits.postgres import PostgresLimits
 from services.scheduler.limits.queue_limits import QueueLimits
@@ -93,6 +93,13 @@ class PostgresSlots:
         self._limits = limits
 
     async def admit(self, token: FencingToken, now: datetime) -> SlotChanges:
+        # In most rounds none waits: one statement instead of a transaction of nine.
+        found = await self._session.fetchrow("read_admission_need", fencing_token=token)
+        if found is None:
+            raise LeadershipLost
+        if not found["is_needed"]:
+            return SlotChanges([], [])
+
         async def admit(transaction: PostgresTransaction) -> SlotChanges:
             await transaction.execute("lock_admission")
             limits = await self._limits.locked_limits(transaction)

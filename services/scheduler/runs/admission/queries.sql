@@ -1,5 +1,9 @@
 -- `SELECT *` reads the view run_rows, which lists its columns (schema.sql).
 
+-- name: read_admission_need: Return whether a run waits for a slot; no row if the term has ended
+SELECT EXISTS (SELECT FROM runs WHERE state = 'pending') AS is_needed
+FROM leadership WHERE fencing_token = :fencing_token;
+
 -- name: lock_admission: Let one transaction after the other assign slots
 -- `lock_term` is shared by all writes of a leader, so it does not keep two admissions apart. This does.
 SELECT pg_advisory_xact_lock(hashtext('proctor admission'));
