@@ -46,6 +46,8 @@ CHUNKS_ON_THEIR_WAY = 2
 # far below the 16 MiB that a gRPC message may have, and below what results counts by its items.
 CHUNK_SAMPLES = 1000
 CHUNK_BYTES = 400_000
+# Samples that are not sent come in chunks so many times as large: each is handed from a thread to the loop.
+_UNSENT_CHUNKS = 5
 # Rows of a slow hub go out in smaller chunks, so that a cancel is noticed in time.
 CHUNK_SECONDS = 1.0
 # So often, planning sets the phase again, which finds out whether the run was stopped.
@@ -118,7 +120,13 @@ class _Rendering:
         self.hash = ContentHash()
         self.count = 0
 
-    def add(self, chunk: Sequence[RenderedSample]) -> None:
+    def next_chunk(self, chunks: Iterator[list[RenderedSample]]) -> Sequence[RenderedSample] | None:
+        """The next samples, cut and hashed; None at the end. Called in a thread, as this keeps the loop."""
+        if chunk := next(chunks, None):
+            self._add(chunk)
+        return chunk
+
+    def _add(self, chunk: Sequence[RenderedSample]) -> None:
         self.cutter.add([sample.size_bytes for sample in chunk])
         self.hash.add(chunk)
         self.count += len(chunk)
@@ -212,12 +220,11 @@ class PlanRun:
         put: Callable[[Sequence[RenderedSample]], Awaitable[None]] | None = None,
     ) -> None:
         phase_set_at = self.clock.monotonic()
-        chunks = _chunks(opened.samples, self.clock)
+        chunks = _chunks(opened.samples, self.clock, 1 if put else _UNSENT_CHUNKS)
         try:
-            while chunk := await self.threads.run(next, chunks, None):
+            while chunk := await self.threads.run(rendering.next_chunk, chunks):
                 if put:
                     await put(chunk)
-                rendering.add(chunk)
                 self.rendered.add(rendering.staging_id, chunk)
                 if self.clock.monotonic() - phase_set_at >= PHASE_SECONDS:
                     await self._set_phase(token, run, f"planning {opened.planned.task}")
@@ -320,15 +327,16 @@ class PlanRun:
         return not shards or await self.shards.add_shards(token, run, shards)
 
 
-def _chunks(samples: Iterator[RenderedSample], clock: Clock) -> Iterator[list[RenderedSample]]:
-    """Lists of samples that fit a message; a sample that is heavier than a chunk travels alone.
+def _chunks(samples: Iterator[RenderedSample], clock: Clock, messages: int) -> Iterator[list[RenderedSample]]:
+    """Lists of samples that fit so many messages; a sample that is heavier than a chunk travels alone.
 
     Between two the planner may look whether the run was stopped, so slow samples travel in smaller ones.
     """
     chunk: list[RenderedSample] = []
     size, begun_at = 0, clock.monotonic()
+    most, most_bytes = CHUNK_SAMPLES * messages, CHUNK_BYTES * messages
     for sample in samples:
-        is_full = len(chunk) == CHUNK_SAMPLES or size + sample.stored_bytes > CHUNK_BYTES
+        is_full = len(chunk) == most or size + sample.stored_bytes > most_bytes
         if chunk and (is_full or clock.monotonic() - begun_at > CHUNK_SECONDS):
             yield chunk
             chunk, size, begun_at = [], 0, clock.monotonic()
