@@ -46,7 +46,8 @@ class _Table:
     indexes: list[str] = field(default_factory=list)
 
     def add(self, rule: str) -> None:
-        self.text = self.text.removesuffix("\n);") + f",\n    {rule}\n);"
+        # Behind the columns may stand settings of the table, and statements for its columns.
+        self.text = self.text.replace("\n)", f",\n    {rule}\n)", 1)
 
     def replace_column(self, column: str, rule: str) -> None:
         self.text = re.sub(

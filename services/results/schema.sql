@@ -188,7 +188,13 @@ CREATE TABLE outcomes (
     recorded_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT outcomes_failed_with_class CHECK (((status = 'failed'::outcome_status) = (failure_class IS NOT NULL))),
     CONSTRAINT outcomes_pkey PRIMARY KEY (run_id, sample, rollout)
-);
+)
+WITH (autovacuum_freeze_min_age='0', autovacuum_vacuum_scale_factor='0.05');
+ALTER TABLE ONLY outcomes ALTER COLUMN failure_message SET STATISTICS 0;
+ALTER TABLE ONLY outcomes ALTER COLUMN answer_text SET STATISTICS 0;
+ALTER TABLE ONLY outcomes ALTER COLUMN reasoning SET STATISTICS 0;
+ALTER TABLE ONLY outcomes ALTER COLUMN choices SET STATISTICS 0;
+ALTER TABLE ONLY outcomes ALTER COLUMN body_json SET STATISTICS 0;
 CREATE INDEX outcomes_not_scored ON outcomes USING btree (run_id, status, sample, rollout) WHERE (status <> 'scored'::outcome_status);
 CREATE INDEX outcomes_reused ON outcomes USING btree (run_id) WHERE is_reused;
 
@@ -354,7 +360,17 @@ CREATE TABLE samples (
     code_check bytea DEFAULT '\x'::bytea NOT NULL,
     rollout_spec bytea DEFAULT '\x'::bytea NOT NULL,
     CONSTRAINT samples_pkey PRIMARY KEY (sample_set_id, "position")
-);
+)
+WITH (autovacuum_freeze_min_age='0', autovacuum_vacuum_scale_factor='0.05');
+ALTER TABLE ONLY samples ALTER COLUMN prompt_text SET STATISTICS 0;
+ALTER TABLE ONLY samples ALTER COLUMN prompt_messages SET STATISTICS 0;
+ALTER TABLE ONLY samples ALTER COLUMN target_texts SET STATISTICS 0;
+ALTER TABLE ONLY samples ALTER COLUMN wrong_texts SET STATISTICS 0;
+ALTER TABLE ONLY samples ALTER COLUMN choice_texts SET STATISTICS 0;
+ALTER TABLE ONLY samples ALTER COLUMN doc_json SET STATISTICS 0;
+ALTER TABLE ONLY samples ALTER COLUMN params_json SET STATISTICS 0;
+ALTER TABLE ONLY samples ALTER COLUMN code_check SET STATISTICS 0;
+ALTER TABLE ONLY samples ALTER COLUMN rollout_spec SET STATISTICS 0;
 CREATE INDEX samples_in_clusters ON samples USING btree (sample_set_id, "position") WHERE (cluster <> ''::text);
 CREATE INDEX samples_of_key ON samples USING btree (sample_key(sample_set_id, digest), (("position")::bigint));
 
@@ -363,7 +379,8 @@ CREATE TABLE shard_counts (
     shard integer NOT NULL,
     recorded integer NOT NULL,
     CONSTRAINT shard_counts_pkey PRIMARY KEY (run_id, shard)
-);
+)
+WITH (fillfactor='50');
 
 CREATE TABLE task_baselines (
     sample_set_id uuid NOT NULL,
@@ -384,7 +401,8 @@ CREATE TABLE task_counts (
     cached_tokens bigint DEFAULT 0 NOT NULL,
     reasoning_tokens bigint DEFAULT 0 NOT NULL,
     CONSTRAINT task_counts_key UNIQUE NULLS NOT DISTINCT (run_id, task_index, failure_class)
-);
+)
+WITH (fillfactor='50');
 
 CREATE FUNCTION body_has_part(body text, part text) RETURNS boolean
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE

@@ -549,7 +549,8 @@ CREATE TABLE shards (
     CONSTRAINT shards_state_check CHECK ((state = ANY (ARRAY['planned'::text, 'dispatched'::text, 'done'::text]))),
     CONSTRAINT shards_pkey PRIMARY KEY (run_id, shard),
     CONSTRAINT shards_run_id_fkey FOREIGN KEY (run_id) REFERENCES runs(run_id) ON DELETE CASCADE
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.05');
 CREATE INDEX shards_dispatched ON shards USING btree (run_id, epoch, shard) WHERE (state = 'dispatched'::text);
 CREATE INDEX shards_planned ON shards USING btree (run_id, epoch, shard) WHERE (state = 'planned'::text);
 

@@ -67,7 +67,22 @@ CREATE TABLE samples (
     -- The message RolloutSpec as it is sent to a worker, which nothing here reads; empty where a model is asked once.
     rollout_spec bytea NOT NULL DEFAULT '',
     PRIMARY KEY (sample_set_id, position)
-);
+)
+-- Rows are added once and deleted by the set: the first vacuum that sees them freezes them, so that no later one writes them
+-- again. Dead ones are cleared after a twentieth, since a fifth of a large table is more than a disk has to spare.
+WITH (autovacuum_freeze_min_age = 0, autovacuum_vacuum_scale_factor = 0.05);
+
+-- No query looks for these values, and to read long ones is three quarters of what ANALYZE costs.
+ALTER TABLE samples
+    ALTER COLUMN prompt_text SET STATISTICS 0,
+    ALTER COLUMN prompt_messages SET STATISTICS 0,
+    ALTER COLUMN target_texts SET STATISTICS 0,
+    ALTER COLUMN wrong_texts SET STATISTICS 0,
+    ALTER COLUMN choice_texts SET STATISTICS 0,
+    ALTER COLUMN doc_json SET STATISTICS 0,
+    ALTER COLUMN params_json SET STATISTICS 0,
+    ALTER COLUMN code_check SET STATISTICS 0,
+    ALTER COLUMN rollout_spec SET STATISTICS 0;
 
 -- The samples of a set that share a passage: none in most sets, which takes one look to see.
 CREATE INDEX samples_in_clusters ON samples (sample_set_id, position) WHERE cluster <> '';
@@ -254,7 +269,16 @@ CREATE TABLE outcomes (
     recorded_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (run_id, sample, rollout),
     CONSTRAINT outcomes_failed_with_class CHECK ((status = 'failed') = (failure_class IS NOT NULL))
-);
+)
+-- As for samples.
+WITH (autovacuum_freeze_min_age = 0, autovacuum_vacuum_scale_factor = 0.05);
+
+ALTER TABLE outcomes
+    ALTER COLUMN failure_message SET STATISTICS 0,
+    ALTER COLUMN answer_text SET STATISTICS 0,
+    ALTER COLUMN reasoning SET STATISTICS 0,
+    ALTER COLUMN choices SET STATISTICS 0,
+    ALTER COLUMN body_json SET STATISTICS 0;
 
 -- Pages of failures and unparsed answers in a run where nearly everything is scored.
 CREATE INDEX outcomes_not_scored ON outcomes (run_id, status, sample, rollout) WHERE status <> 'scored';
@@ -330,7 +354,9 @@ CREATE TABLE task_counts (
     cached_tokens bigint NOT NULL DEFAULT 0,
     reasoning_tokens bigint NOT NULL DEFAULT 0,
     CONSTRAINT task_counts_key UNIQUE NULLS NOT DISTINCT (run_id, task_index, failure_class)
-);
+)
+-- Each batch of outcomes changes the same rows: with room in their page the index needs no new entry.
+WITH (fillfactor = 50);
 
 -- The tokens of a row of either table: statements that read them ask for `usage`, as if it were a column. It is none, since a
 -- column of a type of its own could not be given one more number without rewriting the table.
@@ -350,7 +376,8 @@ CREATE TABLE shard_counts (
     shard integer NOT NULL,
     recorded integer NOT NULL,
     PRIMARY KEY (run_id, shard)
-);
+)
+WITH (fillfactor = 50);
 
 -- == archives ==
 

@@ -525,7 +525,9 @@ CREATE TABLE shards (
     -- Its rollout waits for its provider without a place in its worker.
     is_resting boolean NOT NULL DEFAULT false,
     PRIMARY KEY (run_id, shard)
-);
+)
+-- Shards of a run that closes are deleted, so most rows are soon dead.
+WITH (autovacuum_vacuum_scale_factor = 0.05);
 
 CREATE INDEX shards_planned ON shards (run_id, epoch, shard) WHERE state = 'planned';
 CREATE INDEX shards_dispatched ON shards (run_id, epoch, shard) WHERE state = 'dispatched';
