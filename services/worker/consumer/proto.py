@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from google.protobuf.message import DecodeError
 
@@ -117,7 +118,28 @@ def _prompt(message: sample_pb2.Prompt, *, is_chat: bool) -> Prompt:
 
 
 def _sampling(work: work_messages_pb2.WorkShard) -> Sampling:
-    params, is_row = PARAMS.from_proto(work.params), work.use_engine_defaults
+    return _sampling_of(
+        work.params.SerializeToString(deterministic=True),
+        tuple(work.stop),
+        work.rollout,
+        truncate_left=work.truncation == run_pb2.TRUNCATION_LEFT,
+        is_streamed=work.stream_answers,
+        is_row=work.use_engine_defaults,
+    )
+
+
+# The shards of a run share one, and what engines make of it: it depends on nothing else of them.
+@lru_cache(maxsize=128)
+def _sampling_of(
+    params_content: bytes,
+    stop: tuple[str, ...],
+    rollout: int,
+    *,
+    truncate_left: bool,
+    is_streamed: bool,
+    is_row: bool,
+) -> Sampling:
+    params = PARAMS.from_proto(run_pb2.GenerationParams.FromString(params_content))
     # Suites have the defaults of lm-evaluation-harness, rows of a data set those of the engine.
     max_tokens, temperature = (None, None) if is_row else (DEFAULT_MAX_TOKENS, 0.0)
     return Sampling(
@@ -126,12 +148,12 @@ def _sampling(work: work_messages_pb2.WorkShard) -> Sampling:
         top_p=params.top_p,
         top_k=params.top_k,
         # With one seed all rollouts of a sample would be the same answer.
-        seed=None if params.seed is None else params.seed + work.rollout,
-        stop=tuple(work.stop),
+        seed=None if params.seed is None else params.seed + rollout,
+        stop=stop,
         repetition_penalty=params.repetition_penalty,
         context_tokens=params.context_tokens,
-        truncate_left=work.truncation == run_pb2.TRUNCATION_LEFT,
-        is_streamed=work.stream_answers,
+        truncate_left=truncate_left,
+        is_streamed=is_streamed,
         extra=_whole_numbers(params.provider_params),
         is_row=is_row,
     )

@@ -153,16 +153,18 @@ def _apply(entry: BucketEntry, states: RunStates) -> None:
 
 
 def _count(outcomes: Sequence[Outcome]) -> None:
-    results = Counter(
-        [
-            each.result.failure_class.value if isinstance(each.result, Failure) else _ANSWERED
-            for each in outcomes
-        ]
-    )
-    for result, count in results.items():
+    answered: list[Outcome] = []
+    failed: Counter[str] = Counter()
+    for each in outcomes:
+        if isinstance(each.result, Failure):
+            failed[each.result.failure_class.value] += 1
+        else:
+            answered.append(each)
+    if answered:
+        metrics.SAMPLES.labels(_ANSWERED).inc(len(answered))
+    for result, count in failed.items():
         metrics.SAMPLES.labels(result).inc(count)
-    answers = [each for each in outcomes if not isinstance(each.result, Failure)]
-    times = [answer.timing for answer in answers]
+    times = [answer.timing for answer in answered]
     metrics.ANSWER_SECONDS.observe_all([time.total_seconds for time in times])
     metrics.FIRST_TOKEN_SECONDS.observe_all(
         [seconds for time in times if (seconds := time.first_token_seconds) is not None]
@@ -172,4 +174,4 @@ def _count(outcomes: Sequence[Outcome]) -> None:
     )
     for kind, name in _TOKENS_BY_KIND:
         # A provider may report anything, and a counter that falls is an error.
-        metrics.TOKENS.labels(kind).inc(max(sum([getattr(each.usage, name) for each in answers]), 0))
+        metrics.TOKENS.labels(kind).inc(max(sum([getattr(each.usage, name) for each in answered]), 0))
