@@ -49,7 +49,7 @@ from services.results.leaderboard.wiring import (
 )
 from services.results.leases.postgres import PostgresLeases
 from services.results.outcomes.delete_run_record import DeleteRunRecord
-from services.results.outcomes.nats import NatsOutcomeConsumer, NatsProgressPublisher
+from services.results.outcomes.nats import MESSAGES_PER_PULL, NatsOutcomeConsumer, NatsProgressPublisher
 from services.results.outcomes.postgres import PostgresOutcomes
 from services.results.outcomes.record_outcomes import RecordOutcomes
 from services.results.rescoring import grpc_api as grpc_rescore_api
@@ -130,6 +130,11 @@ class Topics:
             log.info("sample sets deleted", sets=deleted)
 
 
+def _outcome_puller(nats: Client, ack_wait_seconds: float) -> Puller:
+    spec = outcome_consumer(ack_wait_seconds)
+    return Puller(jetstream=JetStream(connection=nats), spec=spec, batch=MESSAGES_PER_PULL)
+
+
 def make_topics(settings: ResultsSettings, connections: Connections, processes: Processes) -> Topics:
     work, nats, clock = connections.work, connections.nats, SystemClock()
     recording, stores = _stores(connections.recording, clock), _stores(work, clock)
@@ -143,7 +148,7 @@ def make_topics(settings: ResultsSettings, connections: Connections, processes: 
         by_code=ScoreByCode(runner=processes.code),
     )
     consumer = NatsOutcomeConsumer(
-        puller=Puller(jetstream=JetStream(connection=nats), spec=outcome_consumer(settings.ack_wait_seconds)),
+        puller=_outcome_puller(nats, settings.ack_wait_seconds),
         record=record_outcomes.record,
         max_outcomes=settings.max_outcomes_per_write,
         linger_seconds=settings.linger_seconds,

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-import nats
 from nats.aio.client import Client
 from nats.errors import MaxPayloadError
 from nats.js import api
@@ -185,11 +184,6 @@ class JetStream:
             info = await self._js.consumer_info(spec.stream.name, spec.durable)
         found: api.ConsumerConfig = info.config
         return found
-
-    async def subscribe_pull(self, spec: ConsumerSpec) -> nats.js.JetStreamContext.PullSubscription:
-        """Makes the consumer as needed and binds to it."""
-        await self.make_consumer(spec)
-        return await self._js.pull_subscribe_bind(spec.durable, spec.stream.name)
 
     async def open_bucket(self, spec: BucketSpec) -> KeyValue:
         """Raises one of TRANSIENT_NATS where there is none yet."""

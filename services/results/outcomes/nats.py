@@ -40,12 +40,11 @@ WRITERS = 2
 RECORD_TIMEOUT_SECONDS = 1.0
 # Each holds up to 32 MiB of messages, which are larger once they are read.
 MAX_BATCHES = 6
-# The server may send all of a pull, so one more pull goes beyond `MAX_BYTES` by four messages at most.
+# The server may send all of a pull, so that one goes beyond `MAX_BYTES` by four messages at most, and as many
+# wait here while no batch is free.
 MESSAGES_PER_PULL = 4
 # How long a stop waits for a pull without messages.
 IDLE_SECONDS = 1.0
-# What waits in the stream is there at once.
-ANSWER_SECONDS = 0.02
 # Where messages come one after the other, each batch lingers longer: what it costs is shared by more of them.
 BUSY_LINGERS = 4
 MAX_BYTES = 32 * 1024 * 1024
@@ -94,6 +93,8 @@ class NatsOutcomeConsumer:
         async with asyncio.TaskGroup() as tasks:
             for number in range(WRITERS):
                 tasks.create_task(self._write(tasks), name=f"outcome writer {number}")
+        # Other replicas record at once what has come meanwhile.
+        await self._puller.close()
 
     def stop(self) -> None:
         """Pulls no more."""
@@ -127,25 +128,25 @@ class NatsOutcomeConsumer:
     async def _collect(self) -> list[InFlightMessage]:
         """Waits for a first message, then a little for those that follow it."""
         began = time.monotonic()
-        # One, since a pull of several waits for all of them or for its time.
-        held = await self._pull(1, IDLE_SECONDS)
-        if held and held[0].message.metadata.num_pending < MESSAGES_PER_PULL:
-            is_busy = time.monotonic() - began < self._linger_seconds
-            await asyncio.sleep(self._linger_seconds * (BUSY_LINGERS if is_busy else 1))
-        is_more = bool(held)
-        while is_more and not self._is_full(held):
-            more = await self._pull(MESSAGES_PER_PULL, ANSWER_SECONDS)
-            held += more
-            is_more = len(more) == MESSAGES_PER_PULL
+        held = await self._pull(IDLE_SECONDS)
+        first_at = time.monotonic()
+        is_busy = first_at - began < self._linger_seconds
+        deadline = first_at + self._linger_seconds * (BUSY_LINGERS if is_busy else 1)
+        # What waits in the stream comes at once, so that a full batch does not linger.
+        while held and not self._is_full(held):
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                break
+            held += await self._pull(remaining)
         return held
 
     def _is_full(self, held: Sequence[InFlightMessage]) -> bool:
         outcomes = sum(len(one.batch.outcomes) for one in held)
         return outcomes >= self._max_outcomes or sum(len(one.message.data) for one in held) >= MAX_BYTES
 
-    async def _pull(self, count: int, timeout_seconds: float) -> list[InFlightMessage]:
+    async def _pull(self, timeout_seconds: float) -> list[InFlightMessage]:
         held = []
-        for message in await self._puller.fetch(count, timeout_seconds):
+        for message in await self._puller.fetch(MESSAGES_PER_PULL, timeout_seconds):
             try:
                 sent = read_message(OUTCOMES.kind, message.data, OUTCOMES.max_bytes)
                 if dropped := drop_unproved(sent, self._dispatch_proof_key):

@@ -18,7 +18,7 @@ from services.common.nats.jetstream import JetStream
 from services.common.nats.pull import Puller
 from services.common.nats.streams import OUTCOMES, outcome_consumer
 from services.results.outcomes import nats as nats_outcome_consumer
-from services.results.outcomes.nats import WRITERS, NatsOutcomeConsumer
+from services.results.outcomes.nats import MESSAGES_PER_PULL, WRITERS, NatsOutcomeConsumer
 from services.results.outcomes.outcome import OutcomeBatch
 from services.results.outcomes.record_outcomes import Recorded
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
@@ -88,7 +88,7 @@ def is_refused(outcome: Outcome) -> bool:
 @asynccontextmanager
 async def consuming(jetstream: JetStream, recorder: Recorder) -> AsyncIterator[None]:
     consumer = NatsOutcomeConsumer(
-        puller=Puller(jetstream, outcome_consumer(ACK_WAIT_SECONDS)),
+        puller=Puller(jetstream, outcome_consumer(ACK_WAIT_SECONDS), MESSAGES_PER_PULL),
         record=recorder,
         max_outcomes=1000,
         linger_seconds=0.1,
