@@ -24,7 +24,9 @@ _ZLIB_OR_GZIP = zlib.MAX_WBITS | 32
 _BARE_DEFLATE = -zlib.MAX_WBITS
 ACCEPTED_ENCODINGS = "gzip, deflate"
 _PACKED = frozenset({"gzip", "x-gzip", "deflate"})
-_PLAIN = "identity"
+# Some servers name the letters of the text here, or nothing: that is a plain body.
+_REFUSED = frozenset({"br", "zstd", "compress", "x-compress"})
+_GZIP_MARK = b"\x1f\x8b"
 
 
 class ServerDisconnected(ConnectionError):
@@ -39,23 +41,26 @@ class Response:
     """A response as it arrives. `headers` have lowercase names."""
 
     __slots__ = (
-        "_chunks", "_ends_with_connection", "_error", "_loop", "_timer", "_transport", "_unpacker",
-        "_unread", "_waiter", "headers", "is_whole", "status",
+        "_chunks", "_ends_with_connection", "_error", "_has_rest", "_is_late", "_loop", "_timer",
+        "_transport", "_unpacker", "_waiter", "headers", "is_whole", "status", "unread_bytes",
     )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport, seconds: float) -> None:
         self._loop = loop
         self._transport = transport
-        self._timer = loop.call_later(seconds, self.fail, TimeoutError())
+        self._timer = loop.call_later(seconds, self._expire)
         self._waiter: asyncio.Future[None] | None = None
         self._error: Exception | None = None
         self._chunks: list[bytes] = []
-        self._unread = 0
         self._unpacker: _Unpacker | None = None
+        # Whether some of what has arrived is still to be unpacked.
+        self._has_rest = False
+        self._is_late = False
         self._ends_with_connection = False
         self.status = 0
         self.headers: Mapping[str, str] = {}
         self.is_whole = False
+        self.unread_bytes = 0
 
     async def begin(self) -> None:
         """Waits for the headers. Raises TimeoutError, ServerDisconnected or OSError."""
@@ -66,6 +71,11 @@ class Response:
         """What has arrived of the body, unpacked; empty at its end. Raises as `begin`, or ResponseCutOff."""
         while True:
             if self._chunks:
+                if self._has_rest:
+                    # What unpacks to very much must neither hold up other requests nor outlive its time.
+                    await asyncio.sleep(0)
+                    if self._is_late:
+                        raise TimeoutError
                 piece = self._take()
                 if piece:
                     return piece
@@ -81,12 +91,13 @@ class Response:
         self._chunks.clear()
         if self._unpacker is not None:
             piece, rest = self._unpacker.unpack(piece)
+            self._has_rest = bool(rest)
             if rest:
                 self._chunks.append(rest)
                 return piece
-        if self._unread > _MAX_UNREAD_BYTES:
+        if self.unread_bytes > _MAX_UNREAD_BYTES:
             self._transport.resume_reading()
-        self._unread = 0
+        self.unread_bytes = 0
         return piece
 
     async def _next(self) -> None:
@@ -98,24 +109,24 @@ class Response:
 
     def on_headers(self, status: int, headers: Mapping[str, str]) -> None:
         self.status, self.headers = status, headers
-        encoding = headers.get("content-encoding", _PLAIN).strip().lower()
-        if encoding != _PLAIN:
+        encoding = headers.get("content-encoding", "").strip().lower()
+        if encoding in _PACKED or encoding in _REFUSED:
             self._unpacker = _Unpacker(encoding)
-        has_length = "content-length" in headers or "transfer-encoding" in headers
+        is_chunked = headers.get("transfer-encoding", "").rstrip().lower().endswith("chunked")
+        has_length = is_chunked or "content-length" in headers
         self._ends_with_connection = not has_length and status not in _NO_BODY
         self._wake()
 
     def on_body(self, chunk: bytes) -> None:
         self._chunks.append(chunk)
-        was_full = self._unread > _MAX_UNREAD_BYTES
-        self._unread += len(chunk)
-        if self._unread > _MAX_UNREAD_BYTES and not was_full:
+        was_full = self.unread_bytes > _MAX_UNREAD_BYTES
+        self.unread_bytes += len(chunk)
+        if self.unread_bytes > _MAX_UNREAD_BYTES and not was_full:
             self._transport.pause_reading()
         self._wake()
 
     def on_end(self) -> None:
         self.is_whole = True
-        self._timer.cancel()
         self._wake()
 
     def on_connection_lost(self, error: Exception | None) -> None:
@@ -132,8 +143,12 @@ class Response:
         """Only the first failure counts, and none after the end. What has arrived is still read."""
         if self._error is None and not self.is_whole:
             self._error = error
-            self._timer.cancel()
             self._wake()
+
+    def _expire(self) -> None:
+        # An answer that is whole is read, however late its reader is, unless it is still being unpacked.
+        self._is_late = True
+        self.fail(TimeoutError())
 
     def drop(self) -> None:
         """Nobody reads it any more."""
@@ -153,6 +168,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._response: Response | None = None
         self._headers: list[tuple[bytes, bytes]] = []
+        # Since the last byte of a body: what is no body is bounded, wherever it stands.
         self._header_bytes = 0
         self._is_interim = False
         self._is_surplus = False
@@ -182,10 +198,17 @@ class Connection(asyncio.Protocol):
         response, self._response = self._response, None
         if response is not None:
             response.drop()
-        if response is None or not response.is_whole or not self._is_kept or self._is_surplus:
+        if response is None or not self._may_go_on(response):
             self.close()
         self.idle_since = self._loop.time()
         return self.is_open
+
+    def _may_go_on(self, response: Response) -> bool:
+        """Whether nothing of this exchange is left on its way, in either direction."""
+        if not response.is_whole or response.unread_bytes or not self._is_kept or self._is_surplus:
+            return False
+        # A server that answers early may never read the rest of the request.
+        return self._transport is not None and not self._transport.get_write_buffer_size()
 
     def close(self) -> None:
         """At once, so that the server stops answering."""
@@ -202,15 +225,14 @@ class Connection(asyncio.Protocol):
             # Nothing was asked: whatever this answers, it is no later request.
             self.close()
             return
-        if not response.status:
-            self._header_bytes += len(data)
+        self._header_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             response.on_connection_lost(ServerDisconnected())
             self.close()
             return
-        if not response.status and self._header_bytes > _MAX_HEADER_BYTES:
+        if self._header_bytes > _MAX_HEADER_BYTES:
             response.on_connection_lost(ServerDisconnected())
             self.close()
 
@@ -224,7 +246,9 @@ class Connection(asyncio.Protocol):
         self._is_surplus = self._response is None or self._response.is_whole
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name, value))
+        # Those behind a body are no one's.
+        if self._response is not None and not self._response.status:
+            self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
@@ -239,6 +263,7 @@ class Connection(asyncio.Protocol):
         self._header_bytes = 0
 
     def on_body(self, body: bytes) -> None:
+        self._header_bytes = 0
         if self._response is not None and not self._is_surplus:
             self._response.on_body(body)
 
@@ -246,6 +271,7 @@ class Connection(asyncio.Protocol):
         if self._response is not None and not self._is_interim and not self._is_surplus:
             # Only here: behind the message the parser has forgotten it.
             self._is_kept = self._parser.should_keep_alive()
+            self._header_bytes = 0
             self._response.on_end()
 
 
@@ -255,22 +281,33 @@ class _Unpacker:
     def __init__(self, encoding: str) -> None:
         self._encoding = encoding
         self._stream = zlib.decompressobj(_ZLIB_OR_GZIP)
+        # The two bytes that tell the forms apart may arrive one by one.
+        self._begun = b""
         self._is_first = True
 
     def unpack(self, packed: bytes) -> tuple[bytes, bytes]:
         """A piece, and what is left of `packed`. Raises ResponseCutOff or ProviderFailed."""
-        if self._encoding not in _PACKED:
+        if self._encoding in _REFUSED:
             raise ProviderFailed(
                 f"The server compressed its answer by {self._encoding}, which was not asked for."
             )
+        if self._is_first:
+            packed = self._begun = self._begun + packed
+            if len(packed) < 2:
+                return b"", b""
         try:
             piece = self._decompress(packed)
         except zlib.error as error:
             raise ResponseCutOff from error
-        self._is_first = False
-        return piece, self._stream.unconsumed_tail
+        self._is_first, self._begun = False, b""
+        return piece, self._stream.unused_data or self._stream.unconsumed_tail
 
     def _decompress(self, packed: bytes) -> bytes:
+        if self._stream.eof:
+            # A body of gzip may have several members; what else follows is none.
+            self._stream = zlib.decompressobj(_ZLIB_OR_GZIP)
+            if not _GZIP_MARK.startswith(packed[:2]):
+                raise ResponseCutOff
         try:
             return self._stream.decompress(packed, _UNPACKED_AT_A_TIME)
         except zlib.error:
@@ -281,5 +318,5 @@ class _Unpacker:
 
     def require_end(self) -> None:
         """Raises ResponseCutOff for a body that is not whole."""
-        if not (self._is_first or self._stream.eof):
+        if self._begun or not (self._is_first or self._stream.eof):
             raise ResponseCutOff

@@ -172,7 +172,11 @@ class ConnectionPool:
         lines = [f"POST {url.raw_path_qs} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
         if any(mark in line for line in lines for mark in "\r\n\0"):
             raise InvalidUrl
-        return ("\r\n".join(lines) + "\r\nContent-Length: ").encode()
+        try:
+            return ("\r\n".join(lines) + "\r\nContent-Length: ").encode()
+        except UnicodeEncodeError:
+            # Its cause would show the line.
+            raise InvalidUrl from None
 
 
 def _server_of(text: str) -> URL:

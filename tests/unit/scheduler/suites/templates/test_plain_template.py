@@ -16,7 +16,11 @@ NAMES = ("a", "b", "row", "range", "loop", "caller", "self", "true")
 TEXTS = st.sampled_from(
     ["", "x", "%", "%s %%d", "{{b}}", "{% raw %}", "<b>&amp;</b>", "é\u2028\r\n", "\ud800"]
 )
-VALUES = st.one_of(TEXTS, st.text(max_size=5), st.sampled_from([None, 0, True, 1.5, ["x"], {"b": "x"}]))
+VALUES = st.one_of(
+    TEXTS,
+    st.text("ab{}%\\ \n\x00<é\u2028", max_size=5),
+    st.sampled_from([None, 0, True, 1.5, ["x"], {"b": "x"}]),
+)
 ROWS = st.dictionaries(st.sampled_from(NAMES), VALUES)
 PARTS = st.one_of(
     st.sampled_from(

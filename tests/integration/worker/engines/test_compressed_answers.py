@@ -1,0 +1,92 @@
+"""Compressed answers of model servers are unpacked as they are read, within their time."""
+
+import asyncio
+import gzip
+import zlib
+
+import pytest
+
+from services.worker.engines.http.connection import Response
+from tests.fakes.providers.byte_server import SECONDS, ByteServer, ask, on_both_loops, plain, pool_of
+
+PACKED = b"packed " * 1000
+
+
+@pytest.mark.parametrize(
+    ("encoding", "packed"),
+    [
+        ("gzip", gzip.compress(PACKED)),
+        ("x-gzip", gzip.compress(PACKED)),
+        ("deflate", zlib.compress(PACKED)),
+        ("Deflate", zlib.compress(PACKED)[2:-4]),
+        ("gzip", gzip.compress(PACKED[:2100]) + gzip.compress(PACKED[2100:])),
+        ("gzip", gzip.compress(PACKED) + gzip.compress(b"")),
+        *((plain, PACKED) for plain in ("identity", "utf-8", "none", "")),
+    ],
+)
+async def test_a_compressed_body_is_unpacked(encoding: str, packed: bytes) -> None:
+    server = ByteServer(plain(packed, f"Content-Encoding: {encoding}"))
+    async with pool_of(server.serve) as pool:
+        assert await ask(pool) == (200, PACKED)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "packed"),
+    [
+        ("deflate", zlib.compress(PACKED)[2:-4]),
+        ("gzip", gzip.compress(PACKED[:99]) + gzip.compress(PACKED[99:])),
+    ],
+)
+async def test_a_compressed_body_is_unpacked_byte_by_byte(encoding: str, packed: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\n\r\n".encode())
+        for byte in packed:
+            writer.write(bytes([byte]))
+            await writer.drain()
+            await asyncio.sleep(0)
+
+    async with pool_of(serve) as pool:
+        assert await ask(pool) == (200, PACKED)
+
+
+@on_both_loops
+async def test_a_stream_that_unpacks_without_an_end_ends_with_its_time() -> None:
+    bomb = gzip.compress(bytes(512 * 1024 * 1024), compresslevel=1)
+    server = ByteServer(plain(bomb, "Content-Encoding: gzip"))
+    beats = 0
+
+    async def beat() -> None:
+        nonlocal beats
+        while True:
+            beats += 1
+            await asyncio.sleep(0)
+
+    async with pool_of(server.serve) as pool:
+        beating = asyncio.create_task(beat())
+        connection = await pool.take()
+        response = connection.send(pool.head("/", 0), b"", 0.05)
+        await response.begin()
+        pieces: list[int] = []
+        with pytest.raises(TimeoutError):
+            await read_into(pieces, response)
+        pool.give_back(connection)
+        beating.cancel()
+    assert 0 < sum(pieces) < 512 * 1024 * 1024
+    # Others had their turn between its pieces.
+    assert beats >= len(pieces)
+
+
+async def read_into(pieces: list[int], response: Response) -> None:
+    while piece := await response.readany():
+        pieces.append(len(piece))
+
+
+async def test_a_body_that_unpacks_to_a_huge_one_comes_in_pieces() -> None:
+    server = ByteServer(plain(gzip.compress(bytes(64 * 1024 * 1024)), "Content-Encoding: gzip"))
+    async with pool_of(server.serve) as pool:
+        connection = await pool.take()
+        response = connection.send(pool.head("/", 0), b"", SECONDS)
+        await response.begin()
+        assert len(await response.readany()) <= 1024 * 1024
+        pool.give_back(connection)
