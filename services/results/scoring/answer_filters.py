@@ -23,6 +23,10 @@ _TAKE_FIRST = "take_first"
 _TAGS = "regex_pos"
 # They leave a part of the text, or all of it.
 _PARTS = frozenset({"regex", "first_line", "remove_whitespace", _TAKE_FIRST})
+# Those that read a text once, but may make it longer or another.
+_WHOLE = frozenset({"lowercase", "uppercase", "map"})
+_QUICK_STEPS = 8
+_QUICK_CHARACTERS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +62,14 @@ class FilterPipeline:
 
     @property
     def quick_characters(self) -> float:
-        """Any text of so many characters is filtered within a millisecond."""
+        """Any text of so many characters is filtered within some milliseconds."""
+        if not self.steps:
+            return math.inf
         patterns = [step.regex.quick_characters for step in self.steps if step.regex]
-        if patterns and not {step.function for step in self.steps} <= _PARTS:
+        quick = _PARTS if patterns else _PARTS | _WHOLE
+        if len(self.steps) > _QUICK_STEPS or not {step.function for step in self.steps} <= quick:
             return 0
-        return min(patterns, default=math.inf)
+        return min(patterns, default=_QUICK_CHARACTERS)
 
     @property
     def coded_steps(self) -> tuple[FilterStep, ...]:

@@ -32,6 +32,7 @@ from services.results.scoring.timed_regex import SlowTime, TimedRegex
 # A worker has judged the answer already.
 EXECUTED = frozenset({MetricInput.CODE, MetricInput.ROLLOUT})
 _REGEX_OPTIONS = frozenset({"regex_pattern", "group_select", "fallback"})
+_QUICK_PIPELINES = 8
 _IGNORED_OPTIONS = frozenset({"ignore_case", "ignore_punctuation", "regexes_to_ignore"})
 FILTER_OPTIONS: Mapping[str, frozenset[str]] = {
     "regex": _REGEX_OPTIONS,
@@ -138,13 +139,13 @@ class CompiledScoring:
 
     @cached_property
     def quick_characters(self) -> float:
-        """Any answer of so many characters is scored within a millisecond, most in microseconds; -1: none is.
+        """Any answer of so many characters is scored within milliseconds, most in microseconds; -1: none is.
 
         By log-probabilities, as executed already, or by equality, perhaps of what a pattern finds.
         """
         if self.is_loglikelihood:
             return math.inf
-        compares = all(
+        compares = len(self.pipelines) <= _QUICK_PIPELINES and all(
             metric.coded
             or metric.is_executed
             or (metric.name == "exact_match" and metric.match == TextMatch())

@@ -1,6 +1,8 @@
 """Scores answers, as lm-evaluation-harness scores them. Failures never come here."""
 
+import asyncio
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -37,6 +39,9 @@ from services.results.scoring.score import (
     ScoringTarget,
 )
 from services.results.scoring.text_metrics import ReadText
+
+# How long the event loop is held at a time.
+_HOLD_SECONDS = 0.005
 
 
 class ReadAnswer(Protocol):
@@ -195,9 +200,15 @@ async def score_answers(
     quick = scoring.quick_characters
     others = [each for each in answers if len(each.answer.text) > quick]
     by_scorer = iter(await scorer.score(uncompiled, others) if others else ())
-    return [
-        next(by_scorer) if len(each.answer.text) > quick else _try_score(scoring, each) for each in answers
-    ]
+    scored = []
+    pause_at = time.monotonic() + _HOLD_SECONDS
+    for each in answers:
+        scored.append(next(by_scorer) if len(each.answer.text) > quick else _try_score(scoring, each))
+        # Each is quick, and a batch may have thousands.
+        if time.monotonic() > pause_at:
+            await asyncio.sleep(0)
+            pause_at = time.monotonic() + _HOLD_SECONDS
+    return scored
 
 
 def _try_score(scoring: CompiledScoring, answer: AnswerToScore) -> Scored:
