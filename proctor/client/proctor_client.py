@@ -69,8 +69,9 @@ class ProctorClient(SchedulerStubs, ResultsStubs):
 
     async def results(self, run_id: str) -> RunResults:
         """The run with its figures, partial while it goes. A notebook shows them as a table."""
-        run, summary = await asyncio.gather(self.run(run_id), self.summary(run_id))
-        return RunResults(run, summary)
+        # One after the other: of a run that is nowhere both say so, each in its own words.
+        run = await self.run(run_id)
+        return RunResults(run, await self.summary(run_id))
 
     async def evaluate(
         self, order: run_pb2.RunOrder, show: Callable[[run_pb2.Run], None] | None = None

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import io
 import json
+import os
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -73,8 +74,9 @@ async def listed(stack: StackHarness) -> list[dict[str, Any]]:
 
 
 def objects(stack: StackHarness) -> list[Path]:
-    folder = stack.stack.options.state_dir / "objects"
-    return [path for path in folder.rglob("*") if path.is_file()]
+    # Folders may go while they are walked.
+    walked = os.walk(stack.stack.options.state_dir / "objects")
+    return [Path(folder) / name for folder, _, names in walked for name in names]
 
 
 @first_cases(2, "name", FILES)
