@@ -2,7 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 # Ample where other tests have the cores; only a test that fails waits for so long.
 LIMIT_SECONDS = 60.0
@@ -47,3 +49,27 @@ async def _looked(answer: Awaitable[bool], deadline: float, what: str) -> bool:
         if looking.expired():
             raise AssertionError(f"a look did not end within {left:.0f} s: {what}") from error
         raise
+
+
+@dataclass
+class Turns:
+    """How often the event loop gave a turn to others."""
+
+    count: int = 0
+
+
+@asynccontextmanager
+async def counted_turns() -> AsyncIterator[Turns]:
+    """A task beside the test takes every turn that it gets."""
+    turns = Turns()
+
+    async def take() -> None:
+        while True:
+            turns.count += 1
+            await asyncio.sleep(0)
+
+    taking = asyncio.create_task(take())
+    try:
+        yield turns
+    finally:
+        taking.cancel()

@@ -15,7 +15,7 @@ def start_lean(*, has_nats: bool = True) -> None:
         # The client imports it for websockets, which no service uses.
         _hide("aiohttp")
         importlib.import_module("nats.aio.transport")
-        # A worker asks model servers with it.
+        # Sandboxes and notices use it.
         del sys.modules["aiohttp"]
 
 

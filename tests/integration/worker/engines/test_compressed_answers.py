@@ -7,6 +7,7 @@ import zlib
 import pytest
 
 from services.worker.engines.http.connection import Response
+from tests.fakes.eventually import counted_turns
 from tests.fakes.providers.byte_server import SECONDS, ByteServer, ask, on_both_loops, plain, pool_of
 
 PACKED = b"packed " * 1000
@@ -54,16 +55,7 @@ async def test_a_compressed_body_is_unpacked_byte_by_byte(encoding: str, packed:
 async def test_a_stream_that_unpacks_without_an_end_ends_with_its_time() -> None:
     bomb = gzip.compress(bytes(512 * 1024 * 1024), compresslevel=1)
     server = ByteServer(plain(bomb, "Content-Encoding: gzip"))
-    beats = 0
-
-    async def beat() -> None:
-        nonlocal beats
-        while True:
-            beats += 1
-            await asyncio.sleep(0)
-
-    async with pool_of(server.serve) as pool:
-        beating = asyncio.create_task(beat())
+    async with pool_of(server.serve) as pool, counted_turns() as turns:
         connection = await pool.take()
         response = connection.send(pool.head("/", 0), b"", 0.05)
         await response.begin()
@@ -71,10 +63,9 @@ async def test_a_stream_that_unpacks_without_an_end_ends_with_its_time() -> None
         with pytest.raises(TimeoutError):
             await read_into(pieces, response)
         pool.give_back(connection)
-        beating.cancel()
     assert 0 < sum(pieces) < 512 * 1024 * 1024
     # Others had their turn between its pieces.
-    assert beats >= len(pieces)
+    assert turns.count >= len(pieces)
 
 
 async def read_into(pieces: list[int], response: Response) -> None:

@@ -15,7 +15,7 @@ from services.worker.engines.errors import ProviderFailed
 from services.worker.engines.http import connection_pool
 from services.worker.engines.http.connection import ResponseCutOff, ServerDisconnected
 from services.worker.engines.http.connection_pool import ConnectionPool, InvalidUrl
-from tests.fakes.eventually import eventually
+from tests.fakes.eventually import eventually, holds
 from tests.fakes.providers.byte_server import (
     CHUNKED,
     CLOSE,
@@ -112,6 +112,7 @@ async def test_a_connection_with_an_unread_answer_is_not_used_again() -> None:
 @on_both_loops
 async def test_a_connection_with_an_unsent_request_is_not_used_again() -> None:
     refused = plain(b"too large", status="413 Content Too Large")
+    is_over = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -121,11 +122,12 @@ async def test_a_connection_with_an_unsent_request_is_not_used_again() -> None:
         writer.write(refused)
         await writer.drain()
         # It reads no more, and keeps the connection.
-        await asyncio.sleep(SECONDS)
+        await is_over.wait()
 
     async with pool_of(serve) as pool:
         assert await ask(pool, bytes(64 * 1024 * 1024)) == (413, b"too large")
         assert await ask(pool) == (200, b"small")
+        is_over.set()
 
 
 @on_both_loops
@@ -235,11 +237,8 @@ async def test_a_reader_that_is_behind_makes_the_server_wait() -> None:
         connection = await pool.take()
         response = connection.send(pool.head("/", 0), b"", SECONDS)
         await response.begin()
-        before = -1
-        while before != sent:
-            before = sent
-            await asyncio.sleep(0.1)
-        assert sent < 64 * 1024 * 1024
+        await eventually(lambda: response.unread_bytes > 1024 * 1024, "the reader is behind")
+        await holds(lambda: sent < 64 * 1024 * 1024, "the server waits", seconds=0.5)
         read = 0
         while read < 100 * 1024 * 1024:
             read += len(await response.readany())

@@ -1,6 +1,5 @@
 """Answers that are scored in the service's own loop hold it for milliseconds, however many there are."""
 
-import asyncio
 import json
 import math
 
@@ -13,6 +12,7 @@ from services.results.scoring.compiled_scoring import CompiledScoring, compile_s
 from services.results.scoring.ports import AnswerToScore, Scored, UncompiledScoring
 from services.results.scoring.score import Score, ScoringTarget
 from services.results.scoring.score_answer import score_answers
+from tests.fakes.eventually import counted_turns
 
 FIND = {"function": "regex", "regex_pattern": "[A-D]"}
 LOWER = {"function": "lowercase"}
@@ -58,20 +58,10 @@ class NoScorer:
 
 async def test_others_have_their_turn_between_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(score_answer, "_HOLD_SECONDS", 0.0)
-    turns = 0
-
-    async def take_turns() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    taking = asyncio.create_task(take_turns())
     scoring = task([FIND])
     answers = [AnswerToScore(ScoringTarget(texts=("A",)), Answer("A")) for _ in range(50)]
-    scored = await score_answers(
-        NoScorer(), compile_scoring(scoring), UncompiledScoring(scoring, None, shared_by=""), answers
-    )
-    taking.cancel()
+    uncompiled = UncompiledScoring(scoring, None, shared_by="")
+    async with counted_turns() as turns:
+        scored = await score_answers(NoScorer(), compile_scoring(scoring), uncompiled, answers)
     assert all(isinstance(each, Score) and not each.is_unparsed for each in scored)
-    assert turns >= 50
+    assert turns.count >= 50
