@@ -26,7 +26,6 @@ ACCEPTED_ENCODINGS = "gzip, deflate"
 _PACKED = frozenset({"gzip", "x-gzip", "deflate"})
 # Some servers name the letters of the text here, or nothing: that is a plain body.
 _REFUSED = frozenset({"br", "zstd", "compress", "x-compress"})
-_GZIP_MARK = b"\x1f\x8b"
 
 
 class ServerDisconnected(ConnectionError):
@@ -304,10 +303,8 @@ class _Unpacker:
 
     def _decompress(self, packed: bytes) -> bytes:
         if self._stream.eof:
-            # A body of gzip may have several members; what else follows is none.
+            # A body of gzip may have several members; what else follows cannot be read.
             self._stream = zlib.decompressobj(_ZLIB_OR_GZIP)
-            if not _GZIP_MARK.startswith(packed[:2]):
-                raise ResponseCutOff
         try:
             return self._stream.decompress(packed, _UNPACKED_AT_A_TIME)
         except zlib.error:

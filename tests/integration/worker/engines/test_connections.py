@@ -109,6 +109,17 @@ async def test_a_connection_with_an_unread_answer_is_not_used_again() -> None:
     assert server.connections == 2
 
 
+async def test_a_connection_is_not_used_again_before_its_answer_is_read() -> None:
+    """A long one that came at once has paused it."""
+    server = ByteServer(plain(b"short"))
+    async with pool_of(server.serve) as pool:
+        connection = await pool.take()
+        response = connection.send(pool.head("/", 0), b"", SECONDS)
+        await eventually(lambda: response.is_whole, "the answer has come")
+        pool.give_back(connection)
+        assert pool.take_idle() is None
+
+
 @on_both_loops
 async def test_a_connection_with_an_unsent_request_is_not_used_again() -> None:
     refused = plain(b"too large", status="413 Content Too Large")
