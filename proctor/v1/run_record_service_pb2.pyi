@@ -84,22 +84,26 @@ class CommitSampleSetRequest(_message.Message):
     STAGING_ID_FIELD_NUMBER: _builtins.int
     SAMPLE_COUNT_FIELD_NUMBER: _builtins.int
     PROJECT_ID_FIELD_NUMBER: _builtins.int
+    CONTENT_HASH_FIELD_NUMBER: _builtins.int
     staging_id: _builtins.str
     """As given to PutSamples."""
     sample_count: _builtins.int
     """Expected number of staged samples; the commit fails otherwise."""
     project_id: _builtins.int
     """Project of the run that is planned; sets of a declared project are shared with no other."""
+    content_hash: _builtins.bytes
+    """SHA-256 over all that is stored of the samples, in order: 32 bytes. Sets of the same hash become one. Empty: shared with none."""
     def __init__(
         self,
         *,
         staging_id: _builtins.str = ...,
         sample_count: _builtins.int = ...,
         project_id: _builtins.int = ...,
+        content_hash: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["project_id", b"project_id", "sample_count", b"sample_count", "staging_id", b"staging_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content_hash", b"content_hash", "project_id", b"project_id", "sample_count", b"sample_count", "staging_id", b"staging_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -23,8 +23,8 @@ CREATE TABLE sample_sets (
     sample_set_id uuid PRIMARY KEY,
     -- SHA-256 over the ordered sample digests; set by the commit.
     digest bytea,
-    -- SHA-256 over the declared project and all that is stored of the samples, their rows too; set by the commit. Nobody
-    -- reads a row, or learns that it is there, by asking the same elsewhere.
+    -- SHA-256 over the declared project and the hash of all that is stored of the samples, their rows too; set by the
+    -- commit. Nobody reads a row, or learns that it is there, by asking the same elsewhere.
     content_key bytea UNIQUE,
     -- The committed set that a staged one turned out to equal; kept a while for a repeated commit.
     same_as uuid REFERENCES sample_sets,

@@ -25,8 +25,14 @@ class SampleSetStore(SampleReader[StoredSample], Protocol):
         """Stores samples, in place of those at their positions. Raises SampleSetCommitted."""
         ...
 
-    async def commit(self, staging_id: str, sample_count: int, project_id: int = 0) -> SampleSet:
-        """Makes the set readable, or deletes it for an equal one; those of a declared project are its own."""
+    async def commit(
+        self, staging_id: str, sample_count: int, project_id: int = 0, content_hash: bytes = b""
+    ) -> SampleSet:
+        """Makes the set readable, or deletes it for one of the same hash.
+
+        `content_hash`: SHA-256 over all that is stored of the samples; empty for a set that is shared with
+        none. Sets of a declared project are its own.
+        """
         ...
 
     async def weights(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, int]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 
 import asyncpg
@@ -56,10 +57,17 @@ class PostgresSampleSets:
         except asyncpg.CharacterNotInRepertoireError as error:
             raise UnstorableSamples(position=samples[0].position) from error
 
-    async def commit(self, staging_id: str, sample_count: int, project_id: int = 0) -> SampleSet:
+    async def commit(
+        self, staging_id: str, sample_count: int, project_id: int = 0, content_hash: bytes = b""
+    ) -> SampleSet:
         async def commit(transaction: PostgresTransaction) -> SampleSet:
             committed = await _lock(transaction, staging_id)
-            return committed or await _commit(transaction, staging_id, sample_count, project_id)
+            if committed is None:
+                digest = await _measured(transaction, staging_id, sample_count)
+                committed = await _commit(
+                    transaction, SampleSet(staging_id, digest), _content_key(project_id, content_hash)
+                )
+            return committed
 
         return await self._session.run(commit)
 
@@ -125,29 +133,44 @@ async def _lock(transaction: PostgresTransaction, sample_set_id: str) -> SampleS
     return SampleSet(row["same_as"], kept["digest"])
 
 
-async def _commit(
-    transaction: PostgresTransaction, staging_id: str, sample_count: int, project_id: int
-) -> SampleSet:
-    staged = await transaction.fetchrow(
-        "measure_samples", sample_set_id=staging_id, project_id=declared_or_none(project_id)
-    )
+def _content_key(project_id: int, content_hash: bytes) -> bytes | None:
+    """Sets of equal keys become one, within a declared project or outside of all. Without a hash there is none.
+
+    The hash is the sender's: it has the samples in its hands, and to read them again would cost as much as to
+    store them.
+    """
+    owner = declared_or_none(project_id).to_bytes(8)
+    return sha256(owner + content_hash).digest() if content_hash else None
+
+
+async def _measured(transaction: PostgresTransaction, staging_id: str, sample_count: int) -> bytes:
+    """The digest of a staged set that is complete."""
+    staged = await transaction.fetchrow("measure_samples", sample_set_id=staging_id)
     assert staged is not None
     if not staged["staged"] == staged["end_position"] == sample_count:
         raise SampleSetIncomplete(
             sample_set_id=staging_id, staged=staged["staged"], sample_count=sample_count
         )
     digest: bytes = staged["digest"]
-    content_key: bytes = staged["content_key"]
-    await transaction.execute("lock_content_key", content_key=content_key)
-    same = await transaction.fetchrow("touch_content_key", content_key=content_key)
+    return digest
+
+
+async def _commit(
+    transaction: PostgresTransaction, staged: SampleSet, content_key: bytes | None
+) -> SampleSet:
+    same = None
+    if content_key is not None:
+        await transaction.execute("lock_content_key", content_key=content_key)
+        same = await transaction.fetchrow("touch_content_key", content_key=content_key)
+    staging_id = staged.sample_set_id
     if same is None:
         await transaction.execute(
-            "commit_sample_set", sample_set_id=staging_id, digest=digest, content_key=content_key
+            "commit_sample_set", sample_set_id=staging_id, digest=staged.digest, content_key=content_key
         )
-        return SampleSet(staging_id, digest)
+        return staged
     await transaction.execute("alias_sample_set", sample_set_id=staging_id, same_as=same["sample_set_id"])
     await transaction.execute("delete_samples", sample_set_id=staging_id)
-    return SampleSet(same["sample_set_id"], digest)
+    return SampleSet(same["sample_set_id"], staged.digest)
 
 
 _TARGET = (

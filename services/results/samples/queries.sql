@@ -11,8 +11,8 @@ SELECT digest, same_as::text AS same_as FROM sample_sets WHERE sample_set_id = :
 -- name: unstage_samples: Delete the samples that a repeated chunk replaces
 DELETE FROM samples WHERE sample_set_id = :sample_set_id AND position = ANY (:positions);
 
--- name: measure_samples: Return the count of staged samples, the range of their positions, a digest and a key
--- The digest covers their digests, passages and named rows; the key all that is stored of them, and whose they are.
+-- name: measure_samples: Return the count of staged samples, the range of their positions, and a digest
+-- The digest covers their digests, passages and named rows.
 SELECT
     count(*) AS staged,
     coalesce(max(position), -1) + 1 AS end_position,
@@ -21,14 +21,7 @@ SELECT
         digest || CASE cluster WHEN '' THEN ''::bytea ELSE sha256(convert_to(cluster, 'UTF8')) END
             || CASE row_id WHEN '' THEN ''::bytea ELSE sha256(convert_to(row_id || chr(10) || doc_json, 'UTF8')) END,
         ''::bytea ORDER BY position
-    ), ''::bytea)) AS digest,
-    sha256(int8send(:project_id) || coalesce(string_agg(
-        sha256(
-            digest || int8send(doc_id) || int4send(octet_length(cluster)) || int4send(octet_length(row_id))
-                || convert_to(cluster || row_id || doc_json, 'UTF8')
-        ),
-        ''::bytea ORDER BY position
-    ), ''::bytea)) AS content_key
+    ), ''::bytea)) AS digest
 FROM samples
 WHERE sample_set_id = :sample_set_id;
 
@@ -42,7 +35,7 @@ UPDATE sample_sets SET touched_at = now() WHERE content_key = :content_key RETUR
 -- name: touch_sample_set: Return the digest of a committed set, which is not collected for a while
 UPDATE sample_sets SET touched_at = now() WHERE sample_set_id = :sample_set_id AND digest IS NOT NULL RETURNING digest;
 
--- name: commit_sample_set: Name a staged set by its digest and its key
+-- name: commit_sample_set: Name a staged set by its digest, and by its key if it has one
 UPDATE sample_sets SET digest = :digest, content_key = :content_key, touched_at = now() WHERE sample_set_id = :sample_set_id;
 
 -- name: alias_sample_set: Store which committed set a staged one equals

@@ -39,10 +39,14 @@ class StoreSampleSet:
         if samples:
             await self.sample_sets.stage(staging_id, samples)
 
-    async def commit(self, staging_id: str, sample_count: int, project_id: int = 0) -> SampleSet:
+    async def commit(
+        self, staging_id: str, sample_count: int, project_id: int = 0, content_hash: bytes = b""
+    ) -> SampleSet:
         if sample_count < 1:
             raise invalid_field("sample_count", "must be 1 or more: a set has at least one sample")
-        return await self.sample_sets.commit(staging_id, sample_count, project_id)
+        if len(content_hash) not in (0, DIGEST_BYTES):
+            raise invalid_field("content_hash", f"must have {DIGEST_BYTES} bytes, or none")
+        return await self.sample_sets.commit(staging_id, sample_count, project_id, content_hash)
 
 
 def _read(scoring: TaskScoring) -> CompiledScoring:

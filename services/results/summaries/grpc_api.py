@@ -62,7 +62,9 @@ class GrpcRecordApi(run_record_grpc.RunRecordServiceServicer):
         self, request: run_record_pb2.CommitSampleSetRequest, context: RpcContext
     ) -> run_record_pb2.CommitSampleSetResponse:
         staging_id = checked_id("staging_id", request.staging_id)
-        kept = await self.store_sample_set.commit(staging_id, request.sample_count, request.project_id)
+        kept = await self.store_sample_set.commit(
+            staging_id, request.sample_count, request.project_id, request.content_hash
+        )
         return run_record_pb2.CommitSampleSetResponse(sample_set_id=kept.sample_set_id, digest=kept.digest)
 
     async def ReadSamples(

@@ -40,6 +40,7 @@ from services.scheduler.imports.ports import (
 )
 from services.scheduler.imports.render_logged import RenderLogged
 from services.scheduler.imports.run_environment import FILE, environment_of
+from services.scheduler.planning.known_sets import ContentHash
 from services.scheduler.planning.ports import ClosingProgress
 from services.scheduler.runs.lifecycle.errors import RequestIdTaken
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
@@ -180,14 +181,15 @@ class AddImportedRun:
         stored = _Stored()
         ours = {task.name: task for task in suite.tasks} if suite else {}
         for index, task in enumerate(log.tasks):
-            staging_id, count = str(uuid4()), 0
+            staging_id, count, content = str(uuid4()), 0, ContentHash()
             render = RenderLogged(ours.get(task.task))
             for samples in parts.of_task(index):
                 # In a thread: the templates of a suite may take a moment.
                 rendered = await asyncio.to_thread(render.render, [each.sample for each in samples])
                 await self.record.put_samples(staging_id, rendered, None)
+                content.add(rendered)
                 count += len(samples)
-            committed = await self.record.commit_sample_set(staging_id, count, project_id)
+            committed = await self.record.commit_sample_set(staging_id, count, project_id, content.digest())
             planned = PlannedTask(
                 task=task.task,
                 version=task.version,

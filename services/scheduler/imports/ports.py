@@ -49,8 +49,10 @@ class ImportedRecord(Protocol):
     ) -> None: ...
 
     async def commit_sample_set(
-        self, staging_id: str, sample_count: int, project_id: int
-    ) -> CommittedSet: ...
+        self, staging_id: str, sample_count: int, project_id: int, content_hash: bytes
+    ) -> CommittedSet:
+        """`content_hash`: of `ContentHash`, over all samples of the set."""
+        ...
 
     async def close_run(
         self, run: Run, state: RunState, *, allow_partial: bool, unscored: TokenUsage

@@ -179,9 +179,14 @@ class GrpcRunRecord:
             SAMPLE.fill(request.samples.add(), sample)
         await _answer(self._record.PutSamples(request, timeout=_PUT_SECONDS))
 
-    async def commit_sample_set(self, staging_id: str, sample_count: int, project_id: int) -> CommittedSet:
+    async def commit_sample_set(
+        self, staging_id: str, sample_count: int, project_id: int, content_hash: bytes
+    ) -> CommittedSet:
         request = run_record_pb2.CommitSampleSetRequest(
-            staging_id=staging_id, sample_count=sample_count, project_id=project_id
+            staging_id=staging_id,
+            sample_count=sample_count,
+            project_id=project_id,
+            content_hash=content_hash,
         )
         response = await _answer(self._record.CommitSampleSet(request, timeout=_CLOSE_SECONDS))
         return CommittedSet(response.sample_set_id, response.digest)

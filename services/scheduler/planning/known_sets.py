@@ -16,7 +16,7 @@ MAX_SETS = 10_000
 
 
 class ContentHash:
-    """SHA-256 over all that results stores of samples, in order.
+    """SHA-256 over all that results stores of samples, in order; results takes sets of the same hash for one.
 
     A sample's own digest covers what is asked and expected, and not its row, which exports show.
     """

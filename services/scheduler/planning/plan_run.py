@@ -195,7 +195,7 @@ class PlanRun:
             async with storing_samples(self.record, rendering.staging_id, task.checked_scoring) as put:
                 await self._render(token, run, opened, rendering, put)
             committed = await self.record.commit_sample_set(
-                rendering.staging_id, rendering.count, run.order.project_id
+                rendering.staging_id, rendering.count, run.order.project_id, rendering.hash.digest()
             )
         self.known_sets.remember(likely, KnownSet(committed, rendering.hash.digest()))
         self.rendered.rename(rendering.staging_id, committed.sample_set_id)
@@ -240,7 +240,9 @@ class PlanRun:
         try:
             if rendering.hash.digest() == known.content_hash:
                 sample_set_id = known.committed.sample_set_id
-                return await self.record.commit_sample_set(sample_set_id, rendering.count, project_id)
+                return await self.record.commit_sample_set(
+                    sample_set_id, rendering.count, project_id, known.content_hash
+                )
         except RemoteError as error:
             if error.reason != "SAMPLE_SET_NOT_FOUND":
                 raise

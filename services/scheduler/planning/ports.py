@@ -116,8 +116,10 @@ class OpenableRecord(MissingSamples, Protocol):
         ...
 
     async def commit_sample_set(
-        self, staging_id: str, sample_count: int, project_id: int
-    ) -> CommittedSet: ...
+        self, staging_id: str, sample_count: int, project_id: int, content_hash: bytes
+    ) -> CommittedSet:
+        """`content_hash`: of `ContentHash`, over all samples of the set."""
+        ...
 
     async def open_run(self, run: Run, plan: PlanToOpen) -> Sequence[str]:
         """Opens the epoch and returns the recorded sample sets in order."""

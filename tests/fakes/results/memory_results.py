@@ -50,7 +50,7 @@ class MemoryRows:
     touched: dict[str, datetime] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     committed: dict[str, SampleSet] = field(default_factory=dict)
-    owners: dict[str, int] = field(default_factory=dict)
+    by_content: dict[object, SampleSet] = field(default_factory=dict)
     records: dict[str, RunRecord] = field(default_factory=dict)
     outcomes: dict[Key, ScoredOutcome] = field(default_factory=dict)
     summaries: dict[tuple[str, int], RunSummary] = field(default_factory=dict)
@@ -82,19 +82,21 @@ class MemorySampleSets:
         self._rows.samples.setdefault(staging_id, {}).update({sample.position: sample for sample in samples})
         self._rows.touched[staging_id] = SystemClock().now()
 
-    async def commit(self, staging_id: str, sample_count: int, project_id: int = 0) -> SampleSet:
+    async def commit(
+        self, staging_id: str, sample_count: int, project_id: int = 0, content_hash: bytes = b""
+    ) -> SampleSet:
         if kept := self._rows.committed.get(staging_id):
             self._rows.touched[kept.sample_set_id] = SystemClock().now()
             return kept
-        if (staged := self._rows.samples.get(staging_id)) is None:
+        if not (staged := self._rows.samples.get(staging_id)):
             raise SampleSetNotFound(sample_set_id=staging_id)
         if sorted(staged) != list(range(sample_count)):
             raise SampleSetIncomplete(sample_set_id=staging_id, staged=len(staged), sample_count=sample_count)
         digest = hashlib.sha256(b"".join(_identity(staged[at]) for at in range(sample_count))).digest()
-        owner = self._rows.owners[staging_id] = declared_or_none(project_id)
-        same = (kept for name, kept in self._rows.committed.items() if self._rows.owners[name] == owner)
-        equal = (kept for kept in same if self._rows.samples[kept.sample_set_id] == staged)
-        kept = self._rows.committed[staging_id] = next(equal, SampleSet(staging_id, digest))
+        key = (declared_or_none(project_id), content_hash) if content_hash else staging_id
+        same = self._rows.by_content.get(key)
+        kept = same if same and same.sample_set_id in self._rows.committed else SampleSet(staging_id, digest)
+        self._rows.committed[staging_id] = self._rows.by_content[key] = kept
         self._rows.touched[kept.sample_set_id] = SystemClock().now()
         return kept
 
@@ -117,8 +119,7 @@ class MemorySampleSets:
         return {position: sample.target for position, sample in found.items()}
 
     async def clusters(self, sample_set_id: str) -> Mapping[int, str]:
-        samples = self._rows.samples[sample_set_id]
-        return {position: samples[position].cluster for position in samples if samples[position].cluster}
+        return {at: one.cluster for at, one in self._rows.samples[sample_set_id].items() if one.cluster}
 
     async def label_count(self, sample_set_id: str) -> int:
         counts = {len(sample.target.choices) for sample in self._rows.samples[sample_set_id].values()}
@@ -149,8 +150,7 @@ class MemoryRunRecords:
         self.codes: dict[tuple[str, str], CodeFiles] = {}
 
     async def open(self, plan: RunPlan, epoch: int) -> RunRecord:
-        known = self._rows.records.get(plan.run_id)
-        if known is None:
+        if (known := self._rows.records.get(plan.run_id)) is None:
             for task in plan.tasks:
                 if task.sample_set_id not in self._rows.committed:
                     raise SampleSetNotFound(sample_set_id=task.sample_set_id)

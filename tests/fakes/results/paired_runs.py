@@ -31,7 +31,7 @@ from services.results.samples.sample import StoredSample
 from services.results.scoring.score import ScoreValue, ScoringTarget
 from services.results.summaries.ports import Stores
 from tests.fakes.results.memory_leaderboard import ThreadCalls
-from tests.fakes.results.recorded_run import CHOICE_SCORING, answered, failed, new_id, scored
+from tests.fakes.results.recorded_run import CHOICE_SCORING, answered, content_hash, failed, new_id, scored
 from tests.fakes.results.stores import close_run_of, postgres_stores
 from tests.harness.servers import postgres_server
 
@@ -202,7 +202,9 @@ class PairedRuns:
             for at, (text, cluster) in enumerate(zip(task.texts, clusters, strict=True))
         ]
         await self.stores.sample_sets.stage(sample_set_id, samples)
-        return (await self.stores.sample_sets.commit(sample_set_id, len(samples))).sample_set_id
+        content = content_hash(samples)
+        kept = await self.stores.sample_sets.commit(sample_set_id, len(samples), content_hash=content)
+        return kept.sample_set_id
 
 
 def _sample(position: int, text: str, cluster: str) -> StoredSample:

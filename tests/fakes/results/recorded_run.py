@@ -27,6 +27,11 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
+def content_hash(samples: Sequence[StoredSample]) -> bytes:
+    """As a sender gives it: sets of equal samples become one."""
+    return hashlib.sha256(repr(list(samples)).encode()).digest()
+
+
 def choice_sample(position: int, salt: str = "") -> StoredSample:
     """Asks for the parity of its position; the right choice is 0 for even ones."""
     digest = hashlib.sha256(f"{salt}/{position}".encode()).digest()

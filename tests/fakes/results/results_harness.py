@@ -43,7 +43,7 @@ from services.results.settings import ResultsSettings
 from services.results.wiring import RunningResults, running_results
 from tests.fakes.callers import CALLER_KEY, SCHEDULER
 from tests.fakes.dispatch_proof_key import DISPATCH_PROOF_KEY
-from tests.fakes.results.recorded_run import choice_sample, new_id, plan_of
+from tests.fakes.results.recorded_run import choice_sample, content_hash, new_id, plan_of
 from tests.harness.servers import POOLS, RunningServer, nats_server, postgres_server
 
 # The contract's bound of a message.
@@ -71,16 +71,22 @@ class ResultsHarness:
 
     async def store(self, samples: Sequence[StoredSample], chunk_samples: int = 500) -> str:
         """A committed set of samples."""
+        request = await self.put(samples, chunk_samples)
+        return (await self.records.CommitSampleSet(request)).sample_set_id
+
+    async def put(
+        self, samples: Sequence[StoredSample], chunk_samples: int = 500
+    ) -> run_record_pb2.CommitSampleSetRequest:
+        """The commit of samples that are staged."""
         staging_id = new_id()
         for start in range(0, len(samples), chunk_samples):
             chunk = [sample_to_proto(sample) for sample in samples[start : start + chunk_samples]]
             await self.records.PutSamples(
                 run_record_pb2.PutSamplesRequest(staging_id=staging_id, samples=chunk)
             )
-        committed = await self.records.CommitSampleSet(
-            run_record_pb2.CommitSampleSetRequest(staging_id=staging_id, sample_count=len(samples))
+        return run_record_pb2.CommitSampleSetRequest(
+            staging_id=staging_id, sample_count=len(samples), content_hash=content_hash(samples)
         )
-        return committed.sample_set_id
 
     async def open(self, plan: RunPlan, epoch: int = 1) -> RunPlan:
         await self.records.OpenRun(

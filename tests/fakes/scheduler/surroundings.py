@@ -102,7 +102,10 @@ class InMemoryRecord:
             raise self.refusal
         self.staged.setdefault(staging_id, []).extend(samples)
 
-    async def commit_sample_set(self, staging_id: str, sample_count: int, project_id: int) -> CommittedSet:
+    async def commit_sample_set(
+        self, staging_id: str, sample_count: int, project_id: int, content_hash: bytes
+    ) -> CommittedSet:
+        assert len(content_hash) == 32
         if staging_id in self.sets:
             return CommittedSet(staging_id, bytes.fromhex(staging_id))
         if staging_id not in self.staged:

@@ -19,7 +19,7 @@ from services.results.runs.run_plan import RunPlan
 from services.results.samples.errors import SampleSetNotFound
 from services.results.summaries.ports import Stores
 from tests.fakes.results.memory_results import MemoryProgress, memory_stores
-from tests.fakes.results.recorded_run import answered, choice_sample, new_id, plan_of, scored
+from tests.fakes.results.recorded_run import answered, choice_sample, content_hash, new_id, plan_of, scored
 from tests.fakes.results.stores import postgres_stores, record_outcomes_of
 from tests.harness.servers import postgres_server
 
@@ -50,8 +50,10 @@ def stores(request: pytest.FixtureRequest, session: PostgresSession) -> Stores:
 async def committed_set(stores: Stores, salt: str, size: int = 3) -> str:
     """The same for the same salt."""
     staging_id = new_id()
-    await stores.sample_sets.stage(staging_id, [choice_sample(at, salt) for at in range(size)])
-    return (await stores.sample_sets.commit(staging_id, size)).sample_set_id
+    samples = [choice_sample(at, salt) for at in range(size)]
+    await stores.sample_sets.stage(staging_id, samples)
+    content = content_hash(samples)
+    return (await stores.sample_sets.commit(staging_id, size, content_hash=content)).sample_set_id
 
 
 async def delete_unused(stores: Stores, kept_for: timedelta) -> None:

@@ -148,10 +148,7 @@ async def test_the_same_samples_are_stored_once(harness: ResultsHarness) -> None
 async def test_a_repeated_commit_of_a_duplicate_gives_the_same_set(harness: ResultsHarness) -> None:
     samples = [choice_sample(position, "again") for position in range(3)]
     kept = await harness.store(samples)
-    staging_id = new_id()
-    chunk = [sample_to_proto(sample) for sample in samples]
-    await harness.records.PutSamples(run_record_pb2.PutSamplesRequest(staging_id=staging_id, samples=chunk))
-    request = run_record_pb2.CommitSampleSetRequest(staging_id=staging_id, sample_count=3)
+    request = await harness.put(samples)
     answers = [await harness.records.CommitSampleSet(request) for _ in range(2)]
     assert [answer.sample_set_id for answer in answers] == [kept, kept]
 

@@ -18,7 +18,7 @@ from services.results.samples.sample import StoredSample
 from services.results.scoring.score import ScoringTarget
 from services.results.summaries.ports import Stores
 from tests.fakes.results.memory_results import MemoryRows, memory_stores
-from tests.fakes.results.recorded_run import choice_sample, new_id, plan_of
+from tests.fakes.results.recorded_run import choice_sample, content_hash, new_id, plan_of
 from tests.fakes.results.stores import postgres_stores
 from tests.harness.servers import postgres_server
 
@@ -79,8 +79,19 @@ async def test_chunks_that_come_together_make_the_set_that_they_make_one_by_one(
     async with asyncio.TaskGroup() as group:
         for chunk in reversed(chunks):
             group.create_task(stores.sample_sets.stage(together, chunk))
-    kept = await stores.sample_sets.commit(one_by_one, 400)
-    assert await stores.sample_sets.commit(together, 400) == kept
+    content = content_hash([sample for chunk in chunks for sample in chunk])
+    kept = await stores.sample_sets.commit(one_by_one, 400, content_hash=content)
+    assert await stores.sample_sets.commit(together, 400, content_hash=content) == kept
+
+
+async def test_sets_without_a_hash_are_shared_with_none(stores: Stores) -> None:
+    committed = []
+    for _ in range(2):
+        sample_set_id = new_id()
+        await stores.sample_sets.stage(sample_set_id, [choice_sample(0, "no hash")])
+        committed.append(await stores.sample_sets.commit(sample_set_id, 1))
+        assert committed[-1].sample_set_id == sample_set_id
+    assert committed[0].digest == committed[1].digest
 
 
 async def test_a_set_with_gaps_is_not_committed(stores: Stores) -> None:
@@ -103,7 +114,8 @@ async def test_a_set_whose_samples_share_other_passages_is_another_set(stores: S
         sample_set_id = new_id()
         samples = [replace(choice_sample(at, salt), cluster=cluster) for at, cluster in enumerate(clusters)]
         await stores.sample_sets.stage(sample_set_id, samples)
-        committed.append((await stores.sample_sets.commit(sample_set_id, 2)).sample_set_id)
+        kept = await stores.sample_sets.commit(sample_set_id, 2, content_hash=content_hash(samples))
+        committed.append(kept.sample_set_id)
     assert len(set(committed)) == 3
     assert committed[1] == committed[3]
     assert await stores.sample_sets.clusters(committed[0]) == {}
@@ -126,7 +138,7 @@ async def test_a_set_whose_rows_differ_or_that_is_of_another_project_is_another_
         sample_set_id = new_id()
         sample = replace(choice_sample(0, salt), doc_json=doc, doc_id=doc_id)
         await stores.sample_sets.stage(sample_set_id, [sample])
-        kept = await stores.sample_sets.commit(sample_set_id, 1, project_id)
+        kept = await stores.sample_sets.commit(sample_set_id, 1, project_id, content_hash([sample]))
         assert await stores.sample_sets.docs(kept.sample_set_id, [0]) == {0: doc}
         committed.append(kept)
     ids = [kept.sample_set_id for kept in committed]

@@ -53,11 +53,11 @@ async def test_results_that_is_away_for_the_known_set_is_no_reason_to_send_it() 
         is_away = False
 
         async def commit_sample_set(
-            self, staging_id: str, sample_count: int, project_id: int
+            self, staging_id: str, sample_count: int, project_id: int, content_hash: bytes
         ) -> CommittedSet:
             if self.is_away:
                 raise RemoteError(ErrorKind.UNAVAILABLE, "UNAVAILABLE", "It is away.", {})
-            return await super().commit_sample_set(staging_id, sample_count, project_id)
+            return await super().commit_sample_set(staging_id, sample_count, project_id, content_hash)
 
     record = Away()
     harness = SchedulerHarness(record=record)
