@@ -21,14 +21,13 @@ from services.common.errors import MessageTooLarge
 from services.common.nats import streams
 from services.common.nats.jetstream import JetStream
 from services.common.traces import SpanKind, span
-from services.scheduler.planning.rendered_samples import RenderedSamples
+from services.scheduler.planning.rendered_samples import AskedSample, RenderedSamples
 from services.scheduler.planning.shard import MAX_SHARD_BYTES, FilledShard, Shard, ShardCutter
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.orders.run_order import params_for
-from services.scheduler.suites.rendering.sample import RenderedSample
 
 # A sample that was just rendered, or as results has stored it.
-WireSample = RenderedSample | sample_pb2.Sample
+WireSample = AskedSample | sample_pb2.Sample
 # A stream that is full or away for longer is left alone; what was not sent is found by reconciling.
 _PUBLISH_SECONDS = 30.0
 
@@ -186,12 +185,12 @@ class NatsShardStream:
 
 def _weight_of(sample: WireSample) -> int:
     """Bytes, about: of a sample that was just rendered those that shards are cut by."""
-    return sample.size_bytes if isinstance(sample, RenderedSample) else sample.ByteSize()
+    return sample.size_bytes if isinstance(sample, AskedSample) else sample.ByteSize()
 
 
 def fill_work(work: work_messages_pb2.WorkSample, sample: WireSample) -> None:
     """Writes all but the number. The same message comes of both forms; it has no target and no digest."""
-    if isinstance(sample, RenderedSample):
+    if isinstance(sample, AskedSample):
         PROMPT.fill(work.prompt, sample.prompt)
         if sample.code_check:
             CODE_CHECK.fill(work.code_check, sample.code_check)

@@ -16,6 +16,7 @@ from services.results.postgres import MIGRATIONS, QUERIES, SCHEMA
 from services.results.samples.postgres import PostgresSampleMessages, PostgresSampleSets
 from services.results.samples.proto import sample_from_proto
 from services.scheduler.dispatch.nats import WireSample, fill_work
+from services.scheduler.planning.rendered_samples import AskedSample
 from services.scheduler.suites.rendering.sample import RenderedSample
 from tests.harness.servers import postgres_server
 
@@ -90,4 +91,4 @@ def work_of(sample: WireSample) -> bytes:
 async def test_sample_is_the_same_message(session: PostgresSession, kind: str) -> None:
     sample_set_id = await stored(session, KINDS[kind])
     found = await PostgresSampleMessages(session).read(sample_set_id, [0])
-    assert work_of(found[0]) == work_of(KINDS[kind])
+    assert work_of(found[0]) == work_of(AskedSample.of(KINDS[kind]))

@@ -9,7 +9,7 @@ from services.scheduler.planning.rendered_samples import RenderedSamples
 from services.scheduler.suites.rendering.sample import RenderedSample
 from tests.fakes.scheduler.scheduler_harness import SchedulerHarness, toy_order
 
-SAMPLE = RenderedSample(0, 0, b"d" * 32, Prompt("rendered"), stored_bytes=400)
+SAMPLE = RenderedSample(0, 0, b"d" * 32, Prompt("rendered"), size_bytes=400)
 
 
 def samples(*positions: int) -> list[RenderedSample]:
@@ -27,17 +27,17 @@ def test_each_is_given_once() -> None:
 
 
 def test_first_samples_of_a_set_that_is_too_large_are_kept() -> None:
-    rendered = RenderedSamples(max_bytes=2500)
+    rendered = RenderedSamples(max_bytes=2000)
     rendered.add("set", samples(0, 1))
     rendered.add("set", samples(2, 3))
     assert [*rendered.take("set", range(4))] == [0, 1]
 
 
 def test_oldest_sets_give_way_to_a_new_one() -> None:
-    rendered = RenderedSamples(max_bytes=2500)
+    rendered = RenderedSamples(max_bytes=2000)
     for set_id in ("old", "newer", "newest"):
         rendered.add(set_id, samples(0))
-    assert rendered.size_bytes <= 2500
+    assert rendered.size_bytes <= 2000
     assert [len(rendered.take(set_id, [0])) for set_id in ("old", "newer", "newest")] == [0, 1, 1]
 
 
