@@ -56,6 +56,7 @@ from services.results.rescoring import grpc_api as grpc_rescore_api
 from services.results.rescoring.rescore_task import RescoreTask
 from services.results.runs.delete_unused_sets import DeleteUnusedSets
 from services.results.runs.postgres import PostgresRunRecords
+from services.results.samples.kept_targets import KeptTargets
 from services.results.samples.postgres import PostgresSampleSets
 from services.results.scoring.code.score_by_code import ScoreByCode
 from services.results.scoring.processes.scorer_pool import ScorerPool
@@ -137,7 +138,9 @@ def _outcome_puller(nats: Client, ack_wait_seconds: float) -> Puller:
 
 def make_topics(settings: ResultsSettings, connections: Connections, processes: Processes) -> Topics:
     work, nats, clock = connections.work, connections.nats, SystemClock()
-    recording, stores = _stores(connections.recording, clock), _stores(work, clock)
+    kept_targets = KeptTargets()
+    recording = _stores(connections.recording, clock, kept_targets)
+    stores = _stores(work, clock, kept_targets)
     dispatch_proof_key = usable_dispatch_proof_key(settings.dispatch_proof_key)
     record_outcomes = RecordOutcomes(
         records=recording.records,
@@ -185,10 +188,10 @@ def make_topics(settings: ResultsSettings, connections: Connections, processes: 
     )
 
 
-def _stores(session: PostgresSession, clock: Clock) -> Stores:
+def _stores(session: PostgresSession, clock: Clock, kept_targets: KeptTargets | None = None) -> Stores:
     return Stores(
         records=PostgresRunRecords(session=session),
-        sample_sets=PostgresSampleSets(session=session),
+        sample_sets=PostgresSampleSets(session=session, kept_targets=kept_targets),
         outcomes=PostgresOutcomes(session=session, clock=clock),
         summaries=PostgresSummaries(session=session, add_closed_run=add_closed_run),
     )

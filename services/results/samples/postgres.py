@@ -18,6 +18,7 @@ from services.results.samples.errors import (
     SampleSetNotFound,
     UnstorableSamples,
 )
+from services.results.samples.kept_targets import KeptTargets
 from services.results.samples.sample import SampleSet, StoredSample
 from services.results.scoring.score import ScoringTarget
 
@@ -27,8 +28,13 @@ SAMPLES_AT_A_TIME = 5000
 
 
 class PostgresSampleSets:
-    def __init__(self, session: PostgresSession) -> None:
+    """`kept_targets`: shared by the stores of the service's own work. Those that serve users have none: only
+    Postgres knows what a user may read.
+    """
+
+    def __init__(self, session: PostgresSession, kept_targets: KeptTargets | None = None) -> None:
         self._session = session
+        self._kept_targets = kept_targets or KeptTargets(max_bytes=0)
 
     async def stage(self, staging_id: str, samples: Sequence[StoredSample]) -> None:
         rows = [_row(staging_id, sample) for sample in samples]
@@ -56,6 +62,7 @@ class PostgresSampleSets:
                 await self._session.run(stage_again)
         except asyncpg.CharacterNotInRepertoireError as error:
             raise UnstorableSamples(position=samples[0].position) from error
+        self._kept_targets.keep(staging_id, [(sample.position, sample.target) for sample in samples])
 
     async def commit(
         self, staging_id: str, sample_count: int, project_id: int = 0, content_hash: bytes = b""
@@ -82,8 +89,13 @@ class PostgresSampleSets:
         return {row["position"]: row["bytes"] for row in rows}
 
     async def targets(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, ScoringTarget]:
-        rows = await self._session.fetch("list_targets", sample_set_id=sample_set_id, positions=positions)
-        return {position: _target(target) for position, *target in rows}
+        found = self._kept_targets.find(sample_set_id, positions)
+        if missing := [position for position in positions if position not in found]:
+            rows = await self._session.fetch("list_targets", sample_set_id=sample_set_id, positions=missing)
+            read = [(position, _target(target)) for position, *target in rows]
+            self._kept_targets.keep(sample_set_id, read)
+            found.update(read)
+        return found
 
     async def docs(self, sample_set_id: str, positions: Sequence[int]) -> Mapping[int, str]:
         rows = await self._session.fetch("list_docs", sample_set_id=sample_set_id, positions=positions)
