@@ -37,14 +37,14 @@ class PostgresSampleSets:
         self._kept_targets = kept_targets or KeptTargets(max_bytes=0)
 
     async def stage(self, staging_id: str, samples: Sequence[StoredSample]) -> None:
-        rows = [_row(staging_id, sample) for sample in samples]
+        columns, rows = _without_defaults([_row(staging_id, sample) for sample in samples])
 
         async def stage(transaction: PostgresTransaction) -> None:
             set_row = await transaction.fetchrow("stage_sample_set", sample_set_id=staging_id)
             assert set_row is not None
             if not set_row["is_staged"]:
                 raise SampleSetCommitted(sample_set_id=staging_id)
-            await transaction.connection.copy_records_to_table("samples", columns=_COLUMNS, records=rows)
+            await transaction.connection.copy_records_to_table("samples", columns=columns, records=rows)
 
         async def stage_again(transaction: PostgresTransaction) -> None:
             # The lock first: a call beside this one may be about to store the same samples.
@@ -146,10 +146,10 @@ async def _lock(transaction: PostgresTransaction, sample_set_id: str) -> SampleS
 
 
 def _content_key(project_id: int, content_hash: bytes) -> bytes | None:
-    """Sets of equal keys become one, within a declared project or outside of all. Without a hash there is none.
+    """Sets of equal keys become one, within a declared project or outside of all.
 
-    The hash is the sender's: it has the samples in its hands, and to read them again would cost as much as to
-    store them.
+    The hash is the sender's: it has the samples in its hands, and to read them again would cost as much as
+    to store them. Without one there is no key.
     """
     owner = declared_or_none(project_id).to_bytes(8)
     return sha256(owner + content_hash).digest() if content_hash else None
@@ -209,6 +209,21 @@ _COLUMNS = (
     "code_check",
     "rollout_spec",
 )
+# Postgres writes what is empty in these by itself.
+_EMPTY_BY_DEFAULT = frozenset(
+    {
+        "prompt_messages",
+        "right_choices",
+        "wrong_texts",
+        "choice_texts",
+        "choice_ending",
+        "doc_json",
+        "row_id",
+        "params_json",
+        "code_check",
+        "rollout_spec",
+    }
+)
 
 
 def _row(sample_set_id: str, sample: StoredSample) -> tuple[object, ...]:
@@ -236,6 +251,21 @@ def _row(sample_set_id: str, sample: StoredSample) -> tuple[object, ...]:
         sample.code_check,
         sample.rollout_spec,
     )
+
+
+def _without_defaults(
+    rows: Sequence[tuple[object, ...]],
+) -> tuple[Sequence[str], Sequence[tuple[object, ...]]]:
+    """The columns that some row needs, and the rows in these.
+
+    To send and read an empty list takes as long as to store a number.
+    """
+    used = [
+        (name, values)
+        for name, values in zip(_COLUMNS, zip(*rows, strict=True), strict=True)
+        if name not in _EMPTY_BY_DEFAULT or any(values)
+    ]
+    return [name for name, _ in used], list(zip(*[values for _, values in used], strict=True))
 
 
 def _message_row(message: ChatMessage) -> list[str]:
