@@ -27,7 +27,7 @@ from proctor.values.messaging import MIN_STREAM_BYTES
 
 # Go lets a heap double before it collects: half of that is enough here. A limit near the 20 MiB that are in
 # flight on a busy machine makes it collect all the time, at the cost of everything else that the server does.
-ENVIRONMENT = {"PATH": os.defpath, "GOGC": "50", "GOMEMLIMIT": "64MiB"}
+ENVIRONMENT = {"PATH": os.defpath, "GOGC": "50", "GOMEMLIMIT": "64MiB", "GOMAXPROCS": "1"}
 # The supervisor's own user, and the one by which a person looks into NATS: without limits.
 OPERATOR = "operator"
 
