@@ -46,11 +46,11 @@ CREATE TABLE samples (
     prompt_text text,
     -- [[role, content, further fields as JSON object text, if any], …]
     prompt_messages jsonb,
-    choices text[] NOT NULL,
+    choices text[] NOT NULL DEFAULT '{}',
     target_choice integer,
-    target_texts text[] NOT NULL,
+    target_texts text[] NOT NULL DEFAULT '{}',
     -- The passage that several samples share; empty for none.
-    cluster text NOT NULL,
+    cluster text NOT NULL DEFAULT '',
     right_choices integer[] NOT NULL DEFAULT '{}',
     wrong_texts text[] NOT NULL DEFAULT '{}',
     choice_texts text[] NOT NULL DEFAULT '{}',

@@ -213,6 +213,9 @@ _COLUMNS = (
 _EMPTY_BY_DEFAULT = frozenset(
     {
         "prompt_messages",
+        "choices",
+        "target_texts",
+        "cluster",
         "right_choices",
         "wrong_texts",
         "choice_texts",

@@ -12,18 +12,21 @@ SELECT digest, same_as::text AS same_as FROM sample_sets WHERE sample_set_id = :
 DELETE FROM samples WHERE sample_set_id = :sample_set_id AND position = ANY (:positions);
 
 -- name: measure_samples: Return the count of staged samples, the range of their positions, and a digest
--- The digest covers their digests, passages and named rows.
+-- The digest covers their digests, passages and named rows. What is sorted is small: with the texts it would go to disk.
 SELECT
     count(*) AS staged,
     coalesce(max(position), -1) + 1 AS end_position,
     coalesce(min(position), 0) AS first_position,
-    sha256(coalesce(string_agg(
+    sha256(coalesce(string_agg(part, ''::bytea ORDER BY position), ''::bytea)) AS digest
+FROM (
+    SELECT
+        position,
         digest || CASE cluster WHEN '' THEN ''::bytea ELSE sha256(convert_to(cluster, 'UTF8')) END
-            || CASE row_id WHEN '' THEN ''::bytea ELSE sha256(convert_to(row_id || chr(10) || doc_json, 'UTF8')) END,
-        ''::bytea ORDER BY position
-    ), ''::bytea)) AS digest
-FROM samples
-WHERE sample_set_id = :sample_set_id;
+            || CASE row_id WHEN '' THEN ''::bytea ELSE sha256(convert_to(row_id || chr(10) || doc_json, 'UTF8')) END AS part
+    FROM samples
+    WHERE sample_set_id = :sample_set_id
+    ORDER BY position
+) AS parts;
 
 -- name: lock_content_key: Let commits of equal sets wait for each other until their transactions end
 -- No lock of a row: the set that both would commit may not exist yet.
