@@ -319,12 +319,15 @@ class OutcomeBatch(_message.Message):
     OUTCOMES_FIELD_NUMBER: _builtins.int
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
     DISPATCH_PROOFS_FIELD_NUMBER: _builtins.int
+    IS_LAST_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """UUID."""
     epoch: _builtins.int
     """Epoch of the run."""
     worker_id: _builtins.str
     """Id of the worker."""
+    is_last: _builtins.bool
+    """The worker executes nothing else of the run: shards that it could execute may wait for these outcomes to be recorded."""
     @_builtins.property
     def outcomes(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Outcome]:
         """A worker sends at most 250, or fewer where their texts are long."""
@@ -348,10 +351,11 @@ class OutcomeBatch(_message.Message):
         outcomes: _abc.Iterable[_outcome_pb2.Outcome] | None = ...,
         environment: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         dispatch_proofs: _abc.Iterable[Global___DispatchProof] | None = ...,
+        is_last: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dispatch_proofs", b"dispatch_proofs", "environment", b"environment", "epoch", b"epoch", "outcomes", b"outcomes", "run_id", b"run_id", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dispatch_proofs", b"dispatch_proofs", "environment", b"environment", "epoch", b"epoch", "is_last", b"is_last", "outcomes", b"outcomes", "run_id", b"run_id", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

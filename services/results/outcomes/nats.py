@@ -62,12 +62,14 @@ class InFlightMessage:
 
     message: Msg
     batch: OutcomeBatch
+    is_last: bool = False
 
 
 class NatsOutcomeConsumer:
     """Records a batch when it has `max_outcomes`, or when its first message has waited `linger_seconds`.
 
-    That is `BUSY_LINGERS` times as long where it was there as soon as the batch before was collected.
+    That is `BUSY_LINGERS` times as long where it was there as soon as the batch before was collected, and no
+    worker has come to the end of what it executes of a run: the run's next shards may wait for these.
     """
 
     def __init__(
@@ -131,10 +133,10 @@ class NatsOutcomeConsumer:
         held = await self._pull(IDLE_SECONDS)
         first_at = time.monotonic()
         is_busy = first_at - began < self._linger_seconds
-        deadline = first_at + self._linger_seconds * (BUSY_LINGERS if is_busy else 1)
         # What waits in the stream comes at once, so that a full batch does not linger.
         while held and not self._is_full(held):
-            remaining = deadline - time.monotonic()
+            lingers = BUSY_LINGERS if is_busy and not any(one.is_last for one in held) else 1
+            remaining = first_at + self._linger_seconds * lingers - time.monotonic()
             if remaining <= 0:
                 break
             held += await self._pull(remaining)
@@ -160,7 +162,7 @@ class NatsOutcomeConsumer:
                 await _quietly(message.term())
                 continue
             if batch.outcomes:
-                held.append(InFlightMessage(message, batch))
+                held.append(InFlightMessage(message, batch, sent.is_last))
             else:
                 await _quietly(message.term())
         return held

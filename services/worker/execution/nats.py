@@ -46,6 +46,7 @@ def batch_to_bytes(batch: OutcomeBatch, worker_id: str, environment: Mapping[str
         worker_id=worker_id,
         environment=environment,
         dispatch_proofs=[proof_to_proto(each) for each in proofs if each.hmac],
+        is_last=batch.is_last,
     )
     # Filled where they lie: to copy an outcome in takes as long as to fill it.
     outcomes, fill = message.outcomes, OUTCOME.fill_function

@@ -107,7 +107,9 @@ class OutcomeBatcher:
     async def _publish_closed(self) -> None:
         while True:
             batch = await self._closed.get()
-            outcomes = OutcomeBatch(tuple(batch.shards.values()), tuple(batch.outcomes))
+            shards = tuple(batch.shards.values())
+            is_last = (shards[0].run_id, shards[0].epoch) not in self._executed
+            outcomes = OutcomeBatch(shards, tuple(batch.outcomes), is_last)
             try:
                 with continued_trace(batch.trace):
                     # One id for all tries: the stream drops a batch that it holds already.

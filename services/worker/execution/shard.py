@@ -80,10 +80,14 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeBatch:
-    """Outcomes of one run and epoch, published as one message, and the shards that they are of."""
+    """Outcomes of one run and epoch, published as one message, and the shards that they are of.
+
+    `is_last`: the worker executes nothing else of the run.
+    """
 
     shards: tuple[Shard, ...]
     outcomes: tuple[Outcome, ...]
+    is_last: bool = False
 
     @property
     def run_id(self) -> RunId:

@@ -121,3 +121,17 @@ async def test_draining_waits_until_the_last_is_stored(bench: Bench) -> None:
     bench.publisher.may_publish.set()
     await asyncio.wait_for(draining, 5)
     assert bench.publisher.samples == [1]
+
+
+async def test_batch_is_the_last_where_nothing_else_of_its_run_is_executed(bench: Bench) -> None:
+    first, second, other = a_shard(1, 2), a_shard(3, number=2), a_shard(9, run_id="run-2")
+    with bench.batcher.executed(other):
+        with bench.batcher.executed(second):
+            with bench.batcher.executed(first):
+                for sample in (1, 2, 3):
+                    bench.add(first, sample)
+            # Full, while the second shard goes on.
+            await eventually(lambda: len(bench.publisher.batches) == 1, "the full one left")
+            bench.add(second, 3)
+        await eventually(lambda: len(bench.publisher.batches) == 2, "the last one left")
+    assert [batch.is_last for batch in bench.publisher.batches] == [False, True]
