@@ -10,7 +10,9 @@ MAX_SUITE_BYTES = 3 * 1024 * 1024
 MAX_FEWSHOT = 100
 # Samples of a shard, the least a worker takes at a time. Larger ones leave workers idle at a run's end,
 # smaller ones cost a message and an acknowledgement for a few samples.
-MAX_SHARD_SAMPLES = 64
+SHARD_SAMPLES = 64
+# Where neither its end is near nor a few samples more count: in the middle of a large task.
+MAX_SHARD_SAMPLES = 128
 # Samples of a set that are read in one call.
 MAX_READ_SAMPLES = 1024
 # Samples are rendered one after the other, so a preview of a far one takes long.

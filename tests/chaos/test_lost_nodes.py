@@ -7,7 +7,7 @@ import nats
 import pytest
 import pytest_asyncio
 
-from tests.chaos.faults.faulted_run import ROWS, FaultedRun
+from tests.chaos.faults.faulted_run import GROWN_SHARD_SAMPLES, LARGE_ROWS, FaultedRun
 from tests.chaos.faults.run_audit import assert_right
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.nodes.nodes_stack import NodesStack
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stack() -> AsyncIterator[StackHarness]:
     with temporary_state_dir() as state_dir:
-        async with stack_harness(state_dir.parent, StackOrder(rows=ROWS), NodesStack) as stack:
+        async with stack_harness(state_dir.parent, StackOrder(rows=LARGE_ROWS), NodesStack) as stack:
             yield stack
 
 
@@ -55,6 +55,21 @@ async def test_run_outlives_the_loss_of_a_node(stack: StackHarness) -> None:
     run = await FaultedRun.start(stack)
     lost = nodes.of_node(node_of_leader(stack))
     await run.strike_at(0.3, lambda: nodes.lose(lost))
+    await assert_right(run)
+    await nodes.bring_back(lost)
+
+
+@pytest.mark.thorough
+async def test_run_whose_shards_have_grown_outlives_the_loss_of_a_node(stack: StackHarness) -> None:
+    nodes = nodes_of(stack)
+    run = await FaultedRun.start(stack, total=LARGE_ROWS)
+    lost = nodes.of_node(node_of_leader(stack))
+    await run.strike_at(0.3, lambda: nodes.lose(lost))
+    async with stack.database() as database:
+        sizes = await database.fetch(
+            "SELECT DISTINCT cardinality(samples) AS size FROM scheduler.shards WHERE run_id = $1", run.run_id
+        )
+    assert GROWN_SHARD_SAMPLES in {row["size"] for row in sizes}
     await assert_right(run)
     await nodes.bring_back(lost)
 

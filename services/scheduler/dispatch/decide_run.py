@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from proctor.values.run import RunId, RunState
-from proctor.values.sample import MAX_SHARD_SAMPLES
+from proctor.values.sample import SHARD_SAMPLES
 from services.common.clock import Clock
 from services.common.errors import RunNotFound
 from services.common.structured_logs import get_logger
@@ -17,7 +17,7 @@ from services.scheduler.runs.lifecycle.run import Run
 _ASK_SECONDS = 0.25
 # What one run has more than the other is no part of a pair. It is asked all the same, or the faster
 # model would idle between two shards of the slower one.
-LEAD_OUTCOMES = 2 * MAX_SHARD_SAMPLES
+LEAD_OUTCOMES = 2 * SHARD_SAMPLES
 # A run whose model answers nothing for so long keeps the other one no longer.
 PATIENCE_SECONDS = 60.0
 

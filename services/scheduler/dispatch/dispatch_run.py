@@ -93,6 +93,10 @@ class DispatchRun:
     def dispatched_bytes(self) -> int:
         return self._dispatched_run.ledger.dispatched_bytes if self._dispatched_run else 0
 
+    @property
+    def shard_samples(self) -> float:
+        return self._dispatched_run.ledger.mean_samples if self._dispatched_run else 0
+
     def reset(self) -> None:
         self._dispatched_run = None
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import ceil
 
-from proctor.values.sample import MAX_SHARD_SAMPLES
+from proctor.values.sample import SHARD_SAMPLES
 from services.scheduler.dispatch.ports import ShardStream
 from services.scheduler.dispatch.shard_ledger import ShardLedger
 from services.scheduler.leadership.leader_election import FencingToken
@@ -35,22 +35,28 @@ class CreditRule:
 
     def credit(
         self,
-        capacity: int,
+        capacity: float,
         runs: int,
         samples_per_second: float | None,
-        shard_samples: int = MAX_SHARD_SAMPLES,
+        shard_samples: float = SHARD_SAMPLES,
+        largest_samples: float = SHARD_SAMPLES,
     ) -> int:
-        """`capacity`: samples that the pool's live workers take at a time, shared by its `runs`."""
+        """`capacity`: samples that the pool's live workers take at a time, shared by its `runs`.
+
+        `shard_samples` are those of a shard of this run, `largest_samples` those of the run with the largest.
+        """
         # Twice what the workers hold: the next load waits in the stream when one is done.
         for_workers = 2 * capacity / runs
         for_speed = (samples_per_second or 0.0) * self.seconds_ahead
         wanted = ceil(max(for_workers, for_speed) / shard_samples)
-        return min(max(self.min_shards, wanted), self.max_shards)
+        # As many samples for each run: workers take shards in turn, whichever size they have.
+        floor = ceil(self.min_shards * largest_samples / max(shard_samples, SHARD_SAMPLES))
+        return min(max(floor, wanted), self.max_shards)
 
 
-def capacity_of(concurrencies: Mapping[int, int]) -> int:
+def capacity_of(concurrencies: Mapping[int, int], shard_samples: float = SHARD_SAMPLES) -> float:
     """Samples that so many workers of each concurrency hold. A worker takes a whole shard at least."""
-    return sum(max(each, MAX_SHARD_SAMPLES) * workers for each, workers in concurrencies.items())
+    return sum(max(each, shard_samples) * workers for each, workers in concurrencies.items())
 
 
 def worth_sending(credit: int) -> int:
@@ -76,10 +82,12 @@ class PoolLoad:
     """Runs of a pool that are driven, and the bytes that these may still put onto the stream.
 
     Each pool has a share of the stream: where no worker takes a pool's shards, others find it not full.
+    `shard_samples`: of a shard in the mean, of the run whose shards are the largest now.
     """
 
     runs: int
     room_bytes: float
+    shard_samples: float = SHARD_SAMPLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +115,7 @@ class DispatchShards:
     async def dispatch(self, dispatched_run: DispatchedRun, load: PoolLoad, now: float) -> None:
         """Sends as much as credit and room allow, where that is worth it; what is done is written with it."""
         ledger, room_bytes = dispatched_run.ledger, load.room_bytes
-        credit = self._credit(dispatched_run, load.runs, now)
+        credit = self._credit(dispatched_run, load, now)
         if dispatched_run.run.order.parallel is not None:
             credit = await self._within_group(dispatched_run, credit)
         elif not ledger.is_drained and credit - len(ledger.dispatched) < worth_sending(credit):
@@ -157,19 +165,21 @@ class DispatchShards:
         DISPATCHED_SHARDS.labels(dispatched_run.run.pool).inc(len(filled))
         return sum(one.size_bytes for one in filled)
 
-    def _credit(self, dispatched_run: DispatchedRun, runs: int, now: float) -> int:
+    def _credit(self, dispatched_run: DispatchedRun, load: PoolLoad, now: float) -> int:
         """Shards of the run that may be dispatched and are paid for; its first one shows their cost."""
-        run = dispatched_run.run
-        capacity = capacity_of(self.registry.table().pool(run.pool).concurrencies)
+        run, ledger = dispatched_run.run, dispatched_run.ledger
+        usual = max(map(most_samples, dispatched_run.tasks), default=SHARD_SAMPLES)
+        # Those of a large task grow while it goes on. Smaller ones, of heavy samples, count as whole ones.
+        shard_samples = max(usual, ledger.mean_samples)
+        largest_of_pool = max(shard_samples, load.shard_samples)
+        capacity = capacity_of(self.registry.table().pool(run.pool).concurrencies, largest_of_pool)
         speed = self.tracker.samples_per_second(run.run_id, now)
-        shard_samples = max(map(most_samples, dispatched_run.tasks), default=MAX_SHARD_SAMPLES)
-        credit = self.rule.credit(capacity, runs, speed, shard_samples)
-        counts = self.tracker.counts(dispatched_run.run.run_id, dispatched_run.run.epoch)
-        samples = affordable_samples(dispatched_run.run, counts)
+        credit = self.rule.credit(capacity, load.runs, speed, shard_samples, largest_of_pool)
+        counts = self.tracker.counts(run.run_id, run.epoch)
+        samples = affordable_samples(run, counts)
         # The budget is in samples, the credit in shards: the largest shard keeps the run within its limit.
-        largest = max(
-            (shard.size for shard in dispatched_run.ledger.dispatched.values()), default=shard_samples
-        )
+        # Where there is a limit, no shard grows.
+        largest = max((shard.size for shard in ledger.dispatched.values()), default=usual)
         return int(max(min(credit, samples // largest), 1))
 
 

@@ -66,6 +66,11 @@ class DriveRun:
         """Bytes of the run that may be on the stream of shards."""
         return self._shards.dispatched_bytes
 
+    @property
+    def shard_samples(self) -> float:
+        """Samples of its dispatched shards in the mean."""
+        return self._shards.shard_samples
+
     def note_possible_loss(self) -> None:
         """Messages may be lost: nothing more is sent until it is known what is missing."""
         self._shards.note_possible_loss()

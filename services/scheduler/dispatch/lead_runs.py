@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from proctor.values.run import RunId, RunState
+from proctor.values.sample import SHARD_SAMPLES
 from services.common.clock import Clock
 from services.common.structured_logs import error_text, get_logger
 from services.common.traces import is_tracing, span
@@ -205,4 +206,5 @@ class _LedRuns:
         drivers = [driver for driver in self._drivers.values() if driver.pool == pool]
         # No limit before the first sweep has read the size; a full stream refuses by itself.
         held = sum(driver.dispatched_bytes for driver in drivers)
-        return PoolLoad(max(len(drivers), 1), self._pool_bytes.get(pool, math.inf) - held)
+        largest = max([SHARD_SAMPLES, *(driver.shard_samples for driver in drivers)])
+        return PoolLoad(max(len(drivers), 1), self._pool_bytes.get(pool, math.inf) - held, largest)

@@ -21,6 +21,7 @@ class ShardLedger:
     _unsaved_done: list[int] = field(default_factory=list)
     _sent_bytes: dict[int, int] = field(default_factory=dict)
     _dispatched_bytes: int = 0
+    _dispatched_samples: int = 0
 
     def reset(self, dispatched: Sequence[Shard]) -> None:
         """Starts over with the shards that are stored as dispatched; waiting ones are read again."""
@@ -32,6 +33,7 @@ class ShardLedger:
         self._unsaved_done = []
         self._sent_bytes.clear()
         self._dispatched_bytes = len(self.dispatched) * MAX_SHARD_BYTES
+        self._dispatched_samples = sum(shard.size for shard in dispatched)
 
     @property
     def dispatched_bytes(self) -> int:
@@ -40,6 +42,11 @@ class ShardLedger:
         A running sum: each run of a pool asks for those of all others before it sends.
         """
         return self._dispatched_bytes
+
+    @property
+    def mean_samples(self) -> float:
+        """Samples of a dispatched shard in the mean, of sums that are kept too; 0 where none is dispatched."""
+        return self._dispatched_samples / max(len(self.dispatched), 1)
 
     @property
     def is_drained(self) -> bool:
@@ -86,7 +93,9 @@ class ShardLedger:
             self.dispatched[filled.shard.number] = filled.shard
             self._sent_bytes[filled.shard.number] = filled.size_bytes
             self._dispatched_bytes += filled.size_bytes
+            self._dispatched_samples += filled.shard.size
 
     def _release(self, number: int) -> None:
-        if self.dispatched.pop(number, None) is not None:
+        if (shard := self.dispatched.pop(number, None)) is not None:
+            self._dispatched_samples -= shard.size
             self._dispatched_bytes -= self._sent_bytes.pop(number, MAX_SHARD_BYTES)

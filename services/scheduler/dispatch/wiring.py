@@ -186,6 +186,7 @@ def _planner(
         proctor_version=release(),
         clock=connections.clock,
         registry=workers.registry,
+        concurrencies={pool.name: pool.concurrency for pool in workers.pools.pools},
         rendered=rendered,
     )
 

@@ -28,6 +28,7 @@ from services.scheduler.planning.rendered_samples import RenderedSamples
 from services.scheduler.planning.shard import (
     MissingSample,
     ShardCutter,
+    may_grow,
     most_samples,
     number_shards,
     shards_of_missing,
@@ -106,7 +107,7 @@ class _Plan:
     """Shards and counts so far, while the tasks of a run are read."""
 
     tasks: list[TaskToOpen] = field(default_factory=list)
-    ranges: list[list[range]] = field(default_factory=list)
+    ranges: list[Sequence[range]] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
     sample_count: int = 0
 
@@ -114,26 +115,32 @@ class _Plan:
 class _Rendering:
     """What one task is rendered to: how many samples, where they are cut, and their hash."""
 
-    def __init__(self, staging_id: str, first_sample: int, most: int) -> None:
+    def __init__(self, staging_id: str, cutter: ShardCutter) -> None:
         self.staging_id = staging_id
-        self.cutter = ShardCutter(first_sample, most)
         self.hash = ContentHash()
+        self.ranges: Sequence[range] = ()
+        self._cutter = cutter
         self.count = 0
 
     def next_chunk(self, chunks: Iterator[list[RenderedSample]]) -> Sequence[RenderedSample] | None:
         """The next samples, cut and hashed; None at the end. Called in a thread, as this keeps the loop."""
         if chunk := next(chunks, None):
             self._add(chunk)
+        else:
+            self.ranges = self._cutter.finish()
         return chunk
 
     def _add(self, chunk: Sequence[RenderedSample]) -> None:
-        self.cutter.add([sample.size_bytes for sample in chunk])
+        self._cutter.add([sample.size_bytes for sample in chunk])
         self.hash.add(chunk)
         self.count += len(chunk)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRun:
+    """`concurrencies`: of the pools by name, as they are set up: a run may be planned before any worker is
+    there."""
+
     runs: LedRunStore
     shards: ShardStore
     record: OpenableRecord
@@ -141,6 +148,7 @@ class PlanRun:
     proctor_version: str
     clock: Clock
     registry: WorkerRegistry
+    concurrencies: Mapping[str, int]
     rendered: RenderedSamples
     known_sets: KnownSets = field(default_factory=KnownSets)
     threads: CancellableThreads = field(default_factory=lambda: CancellableThreads(_PLANNED_AT_A_TIME))
@@ -183,7 +191,7 @@ class PlanRun:
             run.order.limit,
             task.checked_scoring,
         )
-        rendering = _Rendering(str(uuid4()), plan.sample_count, most_samples(opened.planned))
+        rendering = self._rendering(run, opened, plan)
         committed = None
         if known := self.known_sets.likely(likely):
             await self._render(token, run, opened, rendering)
@@ -191,7 +199,7 @@ class PlanRun:
         if committed is None:
             self.known_sets.forget(likely)
             opened = await self.threads.run(task.open) if known else opened
-            rendering = _Rendering(str(uuid4()), plan.sample_count, most_samples(opened.planned))
+            rendering = self._rendering(run, opened, plan)
             async with storing_samples(self.record, rendering.staging_id, task.checked_scoring) as put:
                 await self._render(token, run, opened, rendering, put)
             committed = await self.record.commit_sample_set(
@@ -207,9 +215,14 @@ class PlanRun:
         )
         facts = {**opened.facts, "samples": committed.digest.hex()}
         plan.tasks.append(TaskToOpen(planned, task.scoring, facts, task.code))
-        plan.ranges.append(rendering.cutter.finish())
+        plan.ranges.append(rendering.ranges)
         plan.environment |= _environment_of(planned, facts)
         plan.sample_count += rendering.count
+
+    def _rendering(self, run: Run, opened: OpenedTask, plan: _Plan) -> _Rendering:
+        task = opened.planned
+        grows = may_grow(task, run.order, self.concurrencies.get(run.pool, 0))
+        return _Rendering(str(uuid4()), ShardCutter(plan.sample_count, most_samples(task), grows))
 
     async def _render(
         self,

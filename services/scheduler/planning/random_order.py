@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from proctor.values.comparison import sample_order
-from proctor.values.sample import MAX_SHARD_SAMPLES
+from proctor.values.sample import SHARD_SAMPLES
 from services.scheduler.planning.shard import MissingSample, Shard, most_samples, task_index_of
 from services.scheduler.runs.lifecycle.run import PlannedTask
 
@@ -19,7 +19,7 @@ def shards_in_order(
 
     The samples of a block are a random part of all of them, whatever is missing.
     """
-    block = MAX_SHARD_SAMPLES * min(len(tasks), _TASKS_OF_BLOCK)
+    block = SHARD_SAMPLES * min(len(tasks), _TASKS_OF_BLOCK)
     places = {sample: place for place, sample in enumerate(sample_order(seed, _count(tasks)))}
 
     def shard_of(item: MissingSample) -> tuple[int, int, int]:

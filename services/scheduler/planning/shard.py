@@ -3,11 +3,15 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from proctor.values.sample import MAX_SHARD_SAMPLES
+from proctor.values.sample import MAX_SHARD_SAMPLES, SHARD_SAMPLES
 from services.scheduler.runs.lifecycle.run import PlannedTask
+from services.scheduler.runs.orders.run_order import RunOrder
 
 # Heavy samples make smaller shards, far below the 1 MiB that a NATS message may have by default.
 MAX_SHARD_BYTES = 256 * 1024
+# Samples of a task with a middle, in which shards may grow, and those before it. The last quarter is behind it.
+_LARGE_TASK_SAMPLES = 4096
+_FIRST_SAMPLES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +43,34 @@ class FilledShard:
 
 def most_samples(task: PlannedTask) -> int:
     """The most samples of a shard. A rollout takes minutes: each is one, so none begins anew with another."""
-    return 1 if task.is_of_rollouts else MAX_SHARD_SAMPLES
+    return 1 if task.is_of_rollouts else SHARD_SAMPLES
+
+
+def may_grow(task: PlannedTask, order: RunOrder, concurrency: int) -> bool:
+    """Whether shards of the run's task may have up to MAX_SHARD_SAMPLES; `concurrency` is that of its pool.
+
+    A limit of cost and a decision between two runs are kept as closely as shards are small. A worker that
+    asks few samples at a time is at a shard for long: meanwhile what is more urgent waits, and all of it may be
+    asked again if the worker dies. Of a fast one in a large task that is little.
+    """
+    is_limited = order.max_cost is not None or order.until_decided is not None
+    return concurrency >= SHARD_SAMPLES and not is_limited and not task.is_of_rollouts
 
 
 @dataclass(slots=True)
 class ShardCutter:
-    """Takes the sizes of a task's samples in order and keeps the ranges; holds no sample."""
+    """Takes the sizes of a task's samples in order and keeps the ranges; holds no sample.
+
+    A shard costs about as much for many samples as for few, so where it `may_grow` those in the middle of a
+    large task are joined. The first stay small, so that figures come early, and so do those of the last
+    quarter: many workers end about together then. A small task is spread well only by small shards.
+    """
 
     first_sample: int
-    max_samples: int = MAX_SHARD_SAMPLES
-    ranges: list[range] = field(default_factory=list)
+    max_samples: int = SHARD_SAMPLES
+    may_grow: bool = False
+    _ranges: list[range] = field(init=False, default_factory=list)
+    _weights: list[int] = field(init=False, default_factory=list)
     _start: int = field(init=False)
     _next: int = field(init=False)
     _bytes: int = 0
@@ -63,7 +85,8 @@ class ShardCutter:
             is_full = number - start == self.max_samples
             # A sample that is heavier than a shard travels alone.
             if is_full or (number > start and weight + size_bytes > MAX_SHARD_BYTES):
-                self.ranges.append(range(start, number))
+                self._ranges.append(range(start, number))
+                self._weights.append(weight)
                 start, weight = number, 0
             number += 1
             weight += size_bytes
@@ -71,9 +94,30 @@ class ShardCutter:
 
     def finish(self) -> list[range]:
         if self._next > self._start:
-            self.ranges.append(range(self._start, self._next))
+            self._ranges.append(range(self._start, self._next))
+            self._weights.append(self._bytes)
             self._start, self._bytes = self._next, 0
-        return self.ranges
+        count = self._next - self.first_sample
+        if not self.may_grow or count < _LARGE_TASK_SAMPLES:
+            return self._ranges
+        return self._joined(range(self.first_sample + _FIRST_SAMPLES, self._next - count // 4))
+
+    def _joined(self, middle: range) -> list[range]:
+        """The ranges, where those that are wholly in the middle are joined as far as the limits allow."""
+        joined: list[range] = []
+        last, last_bytes = range(0), 0
+        for samples, size_bytes in zip(self._ranges, self._weights, strict=True):
+            is_within = last.start >= middle.start and samples.stop <= middle.stop
+            fits = (
+                len(last) + len(samples) <= MAX_SHARD_SAMPLES and last_bytes + size_bytes <= MAX_SHARD_BYTES
+            )
+            if joined and is_within and fits:
+                last, last_bytes = range(last.start, samples.stop), last_bytes + size_bytes
+                joined[-1] = last
+            else:
+                last, last_bytes = samples, size_bytes
+                joined.append(last)
+        return joined
 
 
 def number_shards(

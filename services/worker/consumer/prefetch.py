@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from proctor.values.priority import Priority
-from proctor.values.sample import MAX_SHARD_SAMPLES
+from proctor.values.sample import MAX_SHARD_SAMPLES, SHARD_SAMPLES
 from services.common.clock import Clock
 from services.worker.execution.outcome_batcher import OutcomeBatchLimits
 
@@ -33,7 +33,7 @@ class PrefetchLimits:
     def for_concurrency(cls, concurrency: int, rollouts: int = sys.maxsize) -> "PrefetchLimits":
         """The smallest number with which the engine never waits for a pull."""
         # A whole shard: more would wait here unused.
-        prefetched = max(1, min(MAX_SHARD_SAMPLES, concurrency // 2))
+        prefetched = max(1, min(SHARD_SAMPLES, concurrency // 2))
         # Twice: shards stay in flight until their slowest sample is answered, and until it is stored: a batch
         # of outcomes fills up first.
         held = 2 * (concurrency + prefetched) + MAX_SHARD_SAMPLES + OutcomeBatchLimits().outcomes

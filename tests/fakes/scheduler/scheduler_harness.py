@@ -1,7 +1,7 @@
 """The scheduler's use cases on in-memory ports, with a worker that answers on demand."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import uuid4
@@ -104,6 +104,7 @@ class SchedulerHarness:
     answers: ListedAnswers = field(default_factory=ListedAnswers)
     aliases: Aliases = field(default_factory=dict)
     rule: CreditRule = CREDIT
+    concurrencies: Mapping[str, int] = field(default_factory=lambda: {POOL.name: 64})
     prices: PriceList = field(default_factory=PriceList)
     fencing_token: FencingToken = NO_TERM
     asked: list[int] = field(default_factory=list)
@@ -226,6 +227,7 @@ class SchedulerHarness:
             proctor_version="0.1.0",
             clock=self.clock,
             registry=self.registry,
+            concurrencies=self.concurrencies,
             rendered=RenderedSamples(),
         )
 

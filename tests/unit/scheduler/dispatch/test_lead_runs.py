@@ -253,3 +253,30 @@ async def test_a_pool_without_workers_leaves_room_for_shards_of_others() -> None
     held = {run.run_id: len(harness.stream.sent[run.run_id]) for run in (first, other, late)}
     assert max(held.values()) <= 5
     assert held[late.run_id] == 1
+
+
+async def test_a_small_run_has_as_many_samples_on_the_way_as_one_whose_shards_have_grown() -> None:
+    harness = SchedulerHarness(rows=ToyRows(count=8192))
+    large = await harness.submit(toy_order(tasks=("say",)))
+    task = asyncio.ensure_future(leading(harness).lead(harness.fencing_token))
+
+    def sizes(run: Run) -> list[int]:
+        return [shard.size for _, shard in harness.stream.sent.get(run.run_id, ())]
+
+    async def has_grown() -> bool:
+        grown = sizes(large) == [128] * 4
+        if sizes(large) and not grown:
+            await harness.work(large.run_id)
+            # So slow that its speed asks for nothing ahead.
+            harness.clock.seconds += 100
+        return grown
+
+    await eventually(has_grown, "the large run has grown shards on the way")
+    small = await harness.submit(toy_order(tasks=("say",), limit=2000))
+
+    async def is_sent() -> bool:
+        return len(sizes(small)) >= 8
+
+    await eventually(is_sent, "the small run has its part")
+    task.cancel()
+    assert sum(sizes(small)) == sum(sizes(large)) == 512

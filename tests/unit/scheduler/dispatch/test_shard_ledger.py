@@ -45,6 +45,17 @@ def test_reset_reads_what_waits_again() -> None:
     assert not ledger.is_drained
 
 
+def test_mean_of_samples_is_of_the_shards_that_are_dispatched() -> None:
+    ledger = ShardLedger()
+    assert ledger.mean_samples == 0
+    ledger.reset([Shard(0, 0, 0, [5], size=64, attempt=2)])
+    ledger.add_ready([Shard(number, 0, 0, range(128), 128) for number in (1, 2)], wanted=3)
+    ledger.sent([FilledShard(one, [b""]) for one in ledger.next_ready(1)])
+    assert ledger.mean_samples == 96
+    ledger.remove_done([0, 0, 7])
+    assert ledger.mean_samples == 128
+
+
 def test_bytes_on_the_stream_are_those_of_what_is_sent_and_not_done() -> None:
     ledger = ShardLedger()
     ledger.reset([shard(0)])

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from proctor.values.priority import Priority
+from proctor.values.sample import MAX_SHARD_SAMPLES
 from services.worker.consumer.prefetch import Prefetch, PrefetchLimits
+from services.worker.execution.outcome_batcher import OutcomeBatchLimits
 
 
 @dataclass
@@ -139,6 +141,12 @@ async def test_no_more_is_prefetched_than_the_limit() -> None:
 def test_a_small_engine_prefetches_little_and_a_large_one_a_shard_at_most() -> None:
     assert PrefetchLimits.for_concurrency(1).prefetched == 1
     assert PrefetchLimits.for_concurrency(256).prefetched == 64
+
+
+async def test_a_small_engine_pulls_on_while_a_grown_shard_and_a_batch_wait_to_be_stored() -> None:
+    prefetch = Prefetch(PrefetchLimits.for_concurrency(1), clock=HandClock())
+    prefetch.add(0, MAX_SHARD_SAMPLES + OutcomeBatchLimits().outcomes)
+    assert await has_room(prefetch)
 
 
 async def test_rollouts_are_pulled_for_free_slots_only_and_hold_up_no_higher_priority() -> None:

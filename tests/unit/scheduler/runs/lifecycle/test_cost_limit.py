@@ -55,6 +55,15 @@ async def test_a_run_at_its_limit_fails_and_keeps_what_it_has() -> None:
     assert snapshot.progress.cost == pytest.approx(counts.recorded)
 
 
+async def test_a_large_run_ends_as_close_to_its_limit_as_a_small_one() -> None:
+    harness = priced_stand()
+    harness.rows.count = 8192
+    run = await drive_to_end(harness, max_cost=5000)
+    assert run.state is RunState.FAILED
+    assert run.final_counts is not None
+    assert 5000 <= run.final_counts.recorded < 5000 + 64
+
+
 async def test_no_more_than_a_shard_is_on_the_way_near_the_limit() -> None:
     harness = priced_stand()
     run = await drive_to_end(harness, max_cost=70)
