@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from tests.chaos.faults.faulted_run import GROWN_SHARD_SAMPLES, LARGE_ROWS, FaultedRun
 from tests.chaos.faults.run_audit import assert_right
+from tests.fakes.eventually import eventually
 from tests.fakes.stack.state_dir import temporary_state_dir
 from tests.harness.nodes.nodes_stack import NodesStack
 from tests.harness.stack_harness import StackHarness, StackOrder, stack_harness
@@ -41,12 +42,16 @@ def node_of_leader(stack: StackHarness) -> str:
 
 async def test_the_streams_have_three_replicas(stack: StackHarness) -> None:
     connection = await nats.connect(stack.stack.nats_url.split(","))
-    try:
+
+    async def all_have_three() -> bool:
         infos = await connection.jetstream().streams_info()
+        return [info.config.num_replicas for info in infos] == [3] * 7
+
+    try:
+        # Each service makes those that it needs, some of them after it is ready.
+        await eventually(all_have_three, "seven streams have three replicas")
     finally:
         await connection.close()
-    assert len(infos) == 7
-    assert {info.config.num_replicas for info in infos} == {3}
 
 
 async def test_run_outlives_the_loss_of_a_node(stack: StackHarness) -> None:
