@@ -45,7 +45,7 @@ class ShardLedger:
 
     @property
     def mean_samples(self) -> float:
-        """Samples of a dispatched shard in the mean, of sums that are kept too; 0 where none is dispatched."""
+        """Samples of a dispatched shard in the mean, of sums that are kept; 0 where none is dispatched."""
         return self._dispatched_samples / max(len(self.dispatched), 1)
 
     @property

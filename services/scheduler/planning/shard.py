@@ -9,7 +9,7 @@ from services.scheduler.runs.orders.run_order import RunOrder
 
 # Heavy samples make smaller shards, far below the 1 MiB that a NATS message may have by default.
 MAX_SHARD_BYTES = 256 * 1024
-# Samples of a task with a middle, in which shards may grow, and those before it. The last quarter is behind it.
+# Samples of a task with a middle, in which shards may grow, and those before it. A quarter is behind it.
 _LARGE_TASK_SAMPLES = 4096
 _FIRST_SAMPLES = 1024
 
@@ -50,8 +50,8 @@ def may_grow(task: PlannedTask, order: RunOrder, concurrency: int) -> bool:
     """Whether shards of the run's task may have up to MAX_SHARD_SAMPLES; `concurrency` is that of its pool.
 
     A limit of cost and a decision between two runs are kept as closely as shards are small. A worker that
-    asks few samples at a time is at a shard for long: meanwhile what is more urgent waits, and all of it may be
-    asked again if the worker dies. Of a fast one in a large task that is little.
+    asks few samples at a time is at a shard for long: meanwhile what is more urgent waits, and all of it may
+    be asked again if the worker dies. Of a fast one in a large task that is little.
     """
     is_limited = order.max_cost is not None or order.until_decided is not None
     return concurrency >= SHARD_SAMPLES and not is_limited and not task.is_of_rollouts

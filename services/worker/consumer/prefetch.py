@@ -35,8 +35,8 @@ class PrefetchLimits:
         # A whole shard: more would wait here unused.
         prefetched = max(1, min(SHARD_SAMPLES, concurrency // 2))
         # Twice: shards stay in flight until their slowest sample is answered, and until it is stored: a batch
-        # of outcomes fills up first.
-        held = 2 * (concurrency + prefetched) + MAX_SHARD_SAMPLES + OutcomeBatchLimits().outcomes
+        # of outcomes fills up first. Where that and the engine begin and end in shards, these count whole.
+        held = 2 * (concurrency + prefetched) + 2 * MAX_SHARD_SAMPLES + OutcomeBatchLimits().outcomes
         return cls(concurrency, prefetched, held, rollouts)
 
 

@@ -143,9 +143,10 @@ def test_a_small_engine_prefetches_little_and_a_large_one_a_shard_at_most() -> N
     assert PrefetchLimits.for_concurrency(256).prefetched == 64
 
 
-async def test_a_small_engine_pulls_on_while_a_grown_shard_and_a_batch_wait_to_be_stored() -> None:
+async def test_a_small_engine_pulls_on_while_a_batch_out_of_grown_shards_waits_to_be_stored() -> None:
     prefetch = Prefetch(PrefetchLimits.for_concurrency(1), clock=HandClock())
-    prefetch.add(0, MAX_SHARD_SAMPLES + OutcomeBatchLimits().outcomes)
+    # The first and the last of them are in it in part.
+    prefetch.add(0, 2 * MAX_SHARD_SAMPLES + OutcomeBatchLimits().outcomes)
     assert await has_room(prefetch)
 
 
