@@ -42,6 +42,7 @@ from services.scheduler.imports.render_logged import RenderLogged
 from services.scheduler.imports.run_environment import FILE, environment_of
 from services.scheduler.planning.known_sets import ContentHash
 from services.scheduler.planning.ports import ClosingProgress
+from services.scheduler.planning.sample_set_id import new_sample_set_id
 from services.scheduler.runs.lifecycle.errors import RequestIdTaken
 from services.scheduler.runs.lifecycle.run import PlannedTask, Run
 from services.scheduler.runs.lifecycle.run_labels import labels_problem, tidy
@@ -181,7 +182,7 @@ class AddImportedRun:
         stored = _Stored()
         ours = {task.name: task for task in suite.tasks} if suite else {}
         for index, task in enumerate(log.tasks):
-            staging_id, count, content = str(uuid4()), 0, ContentHash()
+            staging_id, count, content = new_sample_set_id(), 0, ContentHash()
             render = RenderLogged(ours.get(task.task))
             for samples in parts.of_task(index):
                 # In a thread: the templates of a suite may take a moment.

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from uuid import uuid4
 
 from proctor.values.names.project import declared_or_none
 from proctor.values.scoring import TaskScoring
@@ -25,6 +24,7 @@ from services.scheduler.planning.ports import (
 )
 from services.scheduler.planning.random_order import shards_in_order
 from services.scheduler.planning.rendered_samples import RenderedSamples
+from services.scheduler.planning.sample_set_id import new_sample_set_id
 from services.scheduler.planning.shard import (
     MissingSample,
     ShardCutter,
@@ -222,7 +222,7 @@ class PlanRun:
     def _rendering(self, run: Run, opened: OpenedTask, plan: _Plan) -> _Rendering:
         task = opened.planned
         grows = may_grow(task, run.order, self.concurrencies.get(run.pool, 0))
-        return _Rendering(str(uuid4()), ShardCutter(plan.sample_count, most_samples(task), grows))
+        return _Rendering(new_sample_set_id(), ShardCutter(plan.sample_count, most_samples(task), grows))
 
     async def _render(
         self,
