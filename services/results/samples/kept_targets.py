@@ -1,7 +1,7 @@
 """Targets that were stored or read last: answers are scored without reading them again."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from services.results.scoring.score import ScoringTarget
@@ -30,7 +30,9 @@ class KeptTargets:
         self._sets: OrderedDict[str, _Set] = OrderedDict()
         self._size_bytes = 0
 
-    def keep(self, sample_set_id: str, targets: Iterable[tuple[int, ScoringTarget]]) -> None:
+    def keep(self, sample_set_id: str, targets: Sequence[tuple[int, ScoringTarget]]) -> None:
+        if not targets:
+            return
         kept = self._sets.setdefault(sample_set_id, _Set())
         self._sets.move_to_end(sample_set_id)
         for position, target in targets:

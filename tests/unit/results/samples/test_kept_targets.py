@@ -42,6 +42,14 @@ def test_set_that_grows_drops_others_and_then_keeps_its_first() -> None:
     assert targets.find("next", [0])
 
 
+def test_sets_without_targets_take_no_place() -> None:
+    targets = kept(2)
+    targets.keep("set", [(0, TARGET)])
+    for number in range(9):
+        targets.keep(f"empty {number}", [])
+    assert [*targets._sets] == ["set"]
+
+
 def test_target_that_is_kept_again_is_counted_once() -> None:
     targets = kept(2)
     for _ in range(5):
