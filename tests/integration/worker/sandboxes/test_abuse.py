@@ -16,6 +16,7 @@ from services.common.sandboxes.bubblewrap.engine import BubblewrapEngine
 from services.common.sandboxes.errors import SandboxLost
 from services.common.sandboxes.ports import Sandbox, SandboxEngine
 from services.common.sandboxes.sandbox import Command, Ended
+from tests.fakes.eventually import eventually
 from tests.harness.processes import bound, killed_at_the_end
 from tests.integration.worker.sandboxes.conftest import MIB, SMALL
 
@@ -117,7 +118,8 @@ async def test_a_fork_bomb_stays_small_and_is_ended(sandbox: Sandbox, bomb: str)
     await sandbox.run(command)
     assert time.monotonic() - started < 15
     assert subprocess.run(["true"], check=False, timeout=10).returncode == 0  # noqa: ASYNC221  # the host forks
-    assert await _is_usable(sandbox)
+    # On a busy machine the last of them end a moment later.
+    await eventually(lambda: _is_usable(sandbox), "the processes of the bomb are gone")
 
 
 async def test_processes_that_wait_are_counted(sandbox: Sandbox) -> None:
