@@ -93,3 +93,16 @@ async def test_a_run_cancelled_before_anything_was_recorded_closes_without_a_sum
     assert await harness.advance(driver, 5)
     closed = await harness.runs.get(run.run_id)
     assert (closed.is_closed, closed.final_counts) == (True, None)
+
+
+async def test_sets_of_equal_samples_are_one_also_for_a_leader_that_remembers_none(
+    channel: grpc.aio.Channel,
+) -> None:
+    sets = []
+    for _ in range(2):
+        harness = SchedulerHarness()
+        on_results(harness, GrpcRunRecord(channel))
+        run, _ = await harness.start()
+        await harness.tools.planner.plan(harness.fencing_token, run)
+        sets.append([task.sample_set_id for task in await harness.runs.planned_tasks(run.run_id)])
+    assert sets[0] == sets[1]
