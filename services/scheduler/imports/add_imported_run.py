@@ -188,7 +188,7 @@ class AddImportedRun:
                 # In a thread: the templates of a suite may take a moment.
                 rendered = await asyncio.to_thread(render.render, [each.sample for each in samples])
                 await self.record.put_samples(staging_id, rendered, None)
-                content.add(rendered)
+                await asyncio.to_thread(content.add, rendered)
                 count += len(samples)
             committed = await self.record.commit_sample_set(staging_id, count, project_id, content.digest())
             planned = PlannedTask(
