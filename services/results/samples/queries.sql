@@ -11,12 +11,11 @@ SELECT digest, same_as::text AS same_as FROM sample_sets WHERE sample_set_id = :
 -- name: unstage_samples: Delete the samples that a repeated chunk replaces
 DELETE FROM samples WHERE sample_set_id = :sample_set_id AND position = ANY (:positions);
 
--- name: measure_samples: Return the count of staged samples, the range of their positions, and a digest
+-- name: measure_samples: Return the count of staged samples, the end of their positions, and a digest
 -- The digest covers their digests, passages and named rows. What is sorted is small: with the texts it would go to disk.
 SELECT
     count(*) AS staged,
     coalesce(max(position), -1) + 1 AS end_position,
-    coalesce(min(position), 0) AS first_position,
     sha256(coalesce(string_agg(part, ''::bytea ORDER BY position), ''::bytea)) AS digest
 FROM (
     SELECT
