@@ -42,7 +42,10 @@ class FilledShard:
 
 
 def most_samples(task: PlannedTask) -> int:
-    """The most samples of a shard. A rollout takes minutes: each is one, so none begins anew with another."""
+    """The most samples that a shard is cut with, and has unless it grows.
+
+    A rollout takes minutes: each is one, so none begins anew with another.
+    """
     return 1 if task.is_of_rollouts else SHARD_SAMPLES
 
 
